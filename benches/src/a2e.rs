@@ -16,7 +16,7 @@ pub(crate) use floor::{echo_lines, router as floor};
 pub(crate) use host::{converse, serve};
 pub(crate) use soak::run as soak;
 
-/// The parts, each of which can be asked for by itself as `a2e-<name>`.
+/// The parts; each can be run by itself as `a2e-<name>`.
 const PARTS: [&str; 6] = ["http", "stdio", "direct", "sessions", "list", "events"];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
@@ -40,20 +40,20 @@ pub(crate) async fn run_part(part: &str) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Who is measured, and how it is talked to.
+/// A server to measure, and the messages for it.
 #[derive(Clone, Copy)]
 struct Contender<'a> {
     address: &'a str,
     /// The message with an id of sixteen characters.
     message: fn(&str) -> String,
-    /// What stands before that id in the answer.
+    /// The text before that id in the answer.
     key: &'static str,
-    /// What an answer says when all is well: a refusal would be quick, and is no call.
+    /// A text that every good answer contains: a refusal would be quick, and is no call.
     good: &'static str,
 }
 
 impl<'a> Contender<'a> {
-    /// The floor says what it was told, so the id is where it was.
+    /// The floor echoes the message, so the id is in the same place.
     fn floor(address: &'a str) -> Self {
         Self {
             address,
@@ -86,5 +86,5 @@ fn at_once(id: &str) -> String {
     format!(r#"{{"type":"test/echo/req","id":"{id}","arguments":{arguments}}}"#)
 }
 
-/// How the call of the tool that tells the time begins.
+/// The beginning of the call of the tool that sends the time.
 const TICKS: &str = r#"{"type":"tool/call/req","id":"ticks""#;

@@ -1,9 +1,9 @@
 //! A large result through a call into an artifact, beside reading, hashing, writing and syncing the same bytes.
 //!
-//! The tool reads a file and hands it on in pieces; on the way secrets are looked for, known ones and patterns, the
-//! bytes are hashed, written and synced, and the call is on record. The floor does in one thread what cannot be left
-//! out. Both get the file from the page cache. Memory is what this process holds beyond what it held before, looked at
-//! all the time while calls run; the page cache is the kernel's.
+//! The tool reads a file and passes it on in pieces. On the way the bytes are searched for known secrets and patterns,
+//! hashed, written and synced, and the call is recorded. The floor does the unavoidable part in one thread. Both read
+//! the file from the page cache. Memory is the growth of this process, sampled all the time while calls run; the page
+//! cache is not included.
 #![expect(clippy::disallowed_methods, reason = "files are what this measures")]
 
 use std::{
@@ -32,11 +32,10 @@ use toolpost_store::{BlobOptions, DataDir, DiskBlobs, JournalOptions, SqliteJour
 
 use crate::rounds::Pairs;
 
-/// The size that is told of.
+/// The size in the report.
 pub(crate) const WHOLE: u64 = 1 << 30;
 const ROUNDS: usize = 5;
 const PIECE: usize = 256 << 10;
-/// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) async fn run(size: u64) -> anyhow::Result<()> {
@@ -65,7 +64,7 @@ pub(crate) async fn run(size: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Log lines, none of them like another, without a secret.
+/// Log lines, all different, without a secret.
 fn make_file(path: &Path, size: u64) -> anyhow::Result<()> {
     let mut file = std::io::BufWriter::with_capacity(PIECE, File::create(path)?);
     let mut written = 0;
@@ -115,11 +114,9 @@ fn floor(place: &Path, source: &Path, size: u64) -> anyhow::Result<f64> {
     Ok(rate)
 }
 
-/// What the tool takes: nothing.
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Hands a file over as a kept piece.
 async fn keep(path: PathBuf, context: CallContext) -> Result<ToolOutput, ToolFailure> {
     let mut file = File::open(path)?;
     let mut sink = context
@@ -143,7 +140,7 @@ fn failed(error: ArtifactError) -> ToolFailure {
     ToolFailure::new(error.to_string())
 }
 
-/// Megabytes a second, and the most memory that was held meanwhile.
+/// Megabytes a second, and the peak of memory meanwhile.
 async fn through_a_call(place: &Path, source: &Path, size: u64) -> anyhow::Result<(f64, u64)> {
     let data = place.join("data");
     let result = {
@@ -199,7 +196,7 @@ fn check(result: &ToolResult, size: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks at this process's memory until it is told to stop.
+/// Samples this process's memory until it is stopped.
 struct Watch {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<u64>,
@@ -226,7 +223,7 @@ impl Watch {
     }
 }
 
-/// Bytes of memory that this process holds.
+/// The resident bytes of this process.
 fn resident() -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = status

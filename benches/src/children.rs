@@ -73,7 +73,7 @@ struct Message {
     message: String,
 }
 
-/// An echo that only reads, declared `count` times under different names.
+/// A read-only echo, declared `count` times under different names.
 pub(crate) fn echoes(count: usize) -> ToolSet {
     let echo = |place: usize| -> Option<std::sync::Arc<dyn DynTool>> {
         let name = if place == 0 {

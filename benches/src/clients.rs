@@ -92,13 +92,11 @@ impl Client {
         }
     }
 
-    /// The body of the last answer.
     pub(crate) fn body(&self) -> &[u8] {
         &self.buffer[self.body.clone()]
     }
 }
 
-/// A POST with a JSON body.
 pub(crate) fn post(path: &str, body: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -1,7 +1,7 @@
 //! `read_file` through the host, beside reading the file and numbering its lines with the standard library.
 //!
-//! The floor runs in the same process and thread, checks nothing and keeps no record: it is what reading costs, not a
-//! rival. A call of `echo` beside it says how much of the difference is any call's.
+//! The floor runs in the same process and thread, checks nothing and keeps no record: it is the cost of reading, not a
+//! rival. A call of `echo` beside it shows the part of the difference that every call has.
 
 use std::{
     fmt::Write as _,
@@ -34,7 +34,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         .source(native_source(NativeParts::on(workspace))?)
         .build()
         .await?;
-    // Tried on a thread of its own: it lasts as long as the thread.
+    // Tried on a thread of its own, because the confinement lasts as long as the thread.
     let confined = std::thread::spawn(|| toolpost_sandbox::confine_thread(&[])).join();
     match confined.ok().and_then(|confined| confined.landlock_abi) {
         Some(abi) => println!("file workers are confined by Landlock, version {abi}"),

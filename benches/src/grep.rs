@@ -1,7 +1,7 @@
 //! The search tools beside ripgrep, on the same tree with a warm cache.
 //!
-//! Toolpost's figure is a whole call of a host in this process, ripgrep's a whole process: each is what an agent
-//! would wait for. Speeds are searches a second, so that a ratio over one means that Toolpost was quicker.
+//! Toolpost's figure is a whole call of a host in this process, ripgrep's a whole process: each is the time that an
+//! agent would wait. Speeds are searches a second, so that a ratio over one means that Toolpost was quicker.
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Instant};
 
@@ -18,7 +18,6 @@ const ROUNDS: usize = 9;
 const INSTALL: &str = "`rg` cannot be started; install ripgrep (`apt-get install ripgrep`, `brew install ripgrep` \
                        or `cargo install ripgrep`) to compare with it";
 
-/// One search, as both contenders spell it.
 struct Search {
     name: &'static str,
     tool: &'static str,
@@ -49,7 +48,7 @@ pub(crate) async fn run(path: Option<&Path>) -> anyhow::Result<()> {
 }
 
 fn searches() -> [Search; 6] {
-    // Without `--no-require-git` ripgrep would honour ignore files only in a repository.
+    // Without `--no-require-git` ripgrep would obey ignore files only in a repository.
     [
         Search {
             name: "grep, text that is rare, files",
@@ -123,7 +122,7 @@ async fn ripgrep(root: &Path, search: &Search) -> anyhow::Result<f64> {
         .output()
         .context(INSTALL)?;
     let took = began.elapsed().as_secs_f64();
-    // 1 means that nothing was found, which a tree of the caller's may well say.
+    // 1 means no match, which is possible on a tree of the caller's.
     anyhow::ensure!(
         matches!(output.status.code(), Some(0 | 1)),
         "rg {:?}: {}",
@@ -133,7 +132,7 @@ async fn ripgrep(root: &Path, search: &Search) -> anyhow::Result<f64> {
     Ok(1.0 / took)
 }
 
-/// Five thousand files in a few hundred directories, 60 MB of what looks like code.
+/// Five thousand files in a few hundred directories, 60 MB of code-like text.
 #[expect(
     clippy::disallowed_methods,
     reason = "the tree that is searched has to be made"

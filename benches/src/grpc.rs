@@ -1,7 +1,7 @@
 //! Calls of a tool behind gRPC through a whole host, beside the same calls with tonic alone, over the same service.
 //!
-//! The service is a process of its own that gives the arguments back. The host's journal is in memory: what a journal on
-//! disk costs is measured elsewhere.
+//! The service is a process of its own that returns the arguments. The host's journal is in memory, because another
+//! benchmark measures the journal on disk.
 
 use std::{
     convert::Infallible,

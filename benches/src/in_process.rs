@@ -53,7 +53,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A host whose tools do nothing, so that what is measured is the host.
+/// A host whose tools do nothing, so that the host alone is measured.
 async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
     let store = FnTool::named("bench.store")?
         .class(EffectClass::Write)
@@ -103,7 +103,7 @@ async fn calls(host: &Host, tool: &str, arguments: serde_json::Value) -> anyhow:
     rate(began, tasks).await
 }
 
-/// What the journal alone could carry: rows of a call's size, as many a call as a call has.
+/// The journal alone: rows of the size and number that a call writes.
 async fn appends(
     journal: &Arc<dyn Journal>,
     first: AppendStrength,

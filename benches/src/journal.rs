@@ -1,5 +1,5 @@
-//! The record at a million records: what looking for calls, checking and removing cost, and what being able to look
-//! for calls costs the writer.
+//! The journal at a million records: the cost of searches, checks and removals, and the cost of searchability for the
+//! writer.
 
 use std::{
     path::Path,
@@ -17,13 +17,13 @@ use toolpost_store::{JournalOptions, JournalReader, SqliteJournal, VerifyReport}
 use crate::rounds::{Pairs, median, shown};
 
 const RECORDS: usize = 1_000_000;
-/// Appends that are waited for together, as many callers do.
+/// Appends that are awaited together, as many callers do.
 const TOGETHER: usize = 500;
 const TOOLS: usize = 40;
 /// Records of a round that compares two writers.
 const ROUND: usize = 50_000;
 const REMOVED: u64 = 50_000;
-/// As the host removes them.
+/// The piece size of the host's removals.
 const PIECE: usize = 1_000;
 
 pub(crate) async fn run() -> anyhow::Result<()> {
@@ -90,7 +90,7 @@ async fn fill(journal: &SqliteJournal, count: usize, looks: Looks) -> anyhow::Re
     Ok(count as f64 / began.elapsed().as_secs_f64())
 }
 
-/// The end of a read, about as long as they are. One tool in a thousand calls is a rare one.
+/// The end of a read, of a typical length. One tool in a thousand calls is a rare one.
 fn record(number: usize, looks: Looks) -> Record {
     let tool = if number % 1_000 == 7 {
         "bench.rare".to_owned()
@@ -177,7 +177,7 @@ fn verify(path: &Path) -> anyhow::Result<(Duration, VerifyReport)> {
     Ok((began.elapsed(), report))
 }
 
-/// What callers feel while the oldest records go.
+/// The waits of callers while the oldest records are removed.
 async fn prune(journal: &Arc<SqliteJournal>) -> anyhow::Result<()> {
     let quiet = waits(journal, tokio::time::sleep(Duration::from_secs(2))).await?;
     let began = Instant::now();

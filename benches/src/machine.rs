@@ -1,4 +1,4 @@
-//! What the kernel says of this process: processor time, and what it has made on the machine.
+//! Facts from the kernel about this process: processor time and resources.
 #![expect(
     clippy::disallowed_methods,
     reason = "the kernel's own figures are files"
@@ -22,7 +22,7 @@ use rustix::{
 pub(crate) struct CpuTime {
     /// Of this process.
     pub(crate) own: f64,
-    /// Of children that have ended and were waited for, theirs included. Told in ticks of usually 10 ms.
+    /// Of children that have ended and were waited for, and of their children. In ticks of usually 10 ms.
     pub(crate) children: f64,
 }
 
@@ -52,7 +52,7 @@ impl CpuTime {
     }
 }
 
-/// Waits until this process has no children, not even dead ones: they are collected by a thread of the host's.
+/// Waits until this process has no children, not even zombies: a thread of the host collects them.
 pub(crate) async fn childless(patience: Duration) -> anyhow::Result<()> {
     let given_up = Instant::now() + patience;
     while has_children()? && Instant::now() < given_up {
@@ -61,13 +61,13 @@ pub(crate) async fn childless(patience: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From now on whoever loses its parent among the descendants of this process comes to this one. So nothing that was
-/// left behind is overlooked, and the time of a process is told even if whoever started it did not wait.
+/// Makes this process the new parent of all orphans among its descendants. So the benchmark overlooks no process that
+/// was left behind, and counts the time of a process even if its parent did not wait for it.
 pub(crate) fn adopt_orphans() -> anyhow::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Waits for orphans. Not for while somebody else waits for a child.
+/// Waits for orphans. Not to be used while another thread waits for a child.
 pub(crate) async fn collect_orphans(patience: Duration) -> anyhow::Result<()> {
     let given_up = Instant::now() + patience;
     while Instant::now() < given_up {
@@ -83,7 +83,7 @@ pub(crate) async fn collect_orphans(patience: Duration) -> anyhow::Result<()> {
 
 fn has_children() -> anyhow::Result<bool> {
     for thread in std::fs::read_dir("/proc/self/task")? {
-        // A thread that has ended meanwhile handed its children to another, which is looked at next time.
+        // A thread that has ended meanwhile passed its children to another, which the next round checks.
         let children = std::fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
         if !children.is_empty() {
             return Ok(true);
@@ -92,7 +92,7 @@ fn has_children() -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// What could be left behind by processes that were started here.
+/// Resources that processes of this run could leave behind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Belongings {
     pub(crate) processes: usize,
@@ -104,7 +104,7 @@ pub(crate) struct Belongings {
 }
 
 impl Belongings {
-    /// `mark` is a word that only processes of this run have in their command lines.
+    /// Only processes of this run have `mark` in their command lines.
     pub(crate) fn count(mark: &str) -> anyhow::Result<Self> {
         Ok(Self {
             processes: processes(mark)?,
@@ -113,14 +113,14 @@ impl Belongings {
                 .count(),
             cgroups: named_after_this_host(Path::new("/sys/fs/cgroup"), Depth::Beneath),
             folders: named_after_this_host(Path::new("/tmp"), Depth::Itself),
-            // Without the one that reads them.
+            // Without the descriptor of this listing.
             descriptors: std::fs::read_dir("/proc/self/fd")?.count() - 1,
             threads: std::fs::read_dir("/proc/self/task")?.count(),
         })
     }
 }
 
-/// Descendants of this process, dead ones included, and those with the mark that somebody else has adopted.
+/// Descendants of this process, zombies included, and marked processes that another process has adopted.
 fn processes(mark: &str) -> anyhow::Result<usize> {
     let mut parents = HashMap::new();
     let mut marked = Vec::new();
@@ -163,7 +163,7 @@ enum Depth {
     Beneath,
 }
 
-/// Folders that the launcher has given this process's name.
+/// Folders that the launcher has named after this process.
 fn named_after_this_host(folder: &Path, depth: Depth) -> usize {
     let own = format!("-{}-", std::process::id());
     let mut found = 0;

@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: Toolpost beside a floor, interleaved in the same run, told as ratios.
+//! `cargo xtask bench`: Toolpost beside a floor, interleaved in the same run, reported as ratios.
 //!
-//! Machines are noisy, so every figure is the median of rounds that alternate between the two, and the ratio is
-//! the one of each pair. Nothing here is asserted: figures with their conditions go into `docs/benchmarks.md`.
+//! Machines are noisy, so every figure is the median of rounds that alternate between the two, and the ratio is the one
+//! of each pair. Nothing here is asserted: figures with their conditions go into `docs/benchmarks.md`.
 #![expect(clippy::print_stdout, reason = "figures are what this prints")]
 
 mod a2e;
@@ -44,7 +44,7 @@ usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|s
        cargo xtask bench mcp-http (or -stdio, -hop, -list: a part of mcp)
        cargo xtask bench a2e-soak [--minutes N]";
 
-/// What is measured where nobody says.
+/// The default benchmarks.
 const ALL: [&str; 22] = [
     "http",
     "in-process",
@@ -71,7 +71,7 @@ const ALL: [&str; 22] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    // `code` measures processes that are this program again.
+    // `code` starts this program again as its code worker.
     toolpost_native::code_worker_if_asked();
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [role, rest @ ..] = words.as_slice()

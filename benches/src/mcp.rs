@@ -14,7 +14,7 @@ pub(crate) use floor::{lines as floor_lines, router as floor};
 pub(crate) use host::{converse, serve};
 pub(crate) use plain_rmcp::{converse as converse_rmcp, serve as serve_rmcp};
 
-/// The parts, each of which can be asked for by itself as `mcp-<name>`.
+/// The parts; each can be run by itself as `mcp-<name>`.
 const PARTS: [&str; 4] = ["http", "stdio", "hop", "list"];
 
 pub(crate) async fn run() -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! A host in this process with the native tools, whose commands are launched by the real binary.
+//! A host in this process with the native tools; the real binary launches their commands.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,7 +9,7 @@ use toolpost_native::{NativeParts, native_source};
 use toolpost_processes::{ChildEnvironment, ChildSettings, HostEnvironment, Workspace};
 use toolpost_sandbox::Launcher;
 
-/// Its record is in memory and nobody is asked, so that what is measured is the tools.
+/// The record is in memory and no call asks, so that the tools alone are measured.
 pub(crate) async fn host(folder: &Path) -> anyhow::Result<Host> {
     let workspace = Arc::new(Workspace::open(folder)?);
     let program = std::env::current_exe()?.with_file_name("toolpost");

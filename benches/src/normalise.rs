@@ -1,4 +1,4 @@
-//! Tool events merged into calls, beside `serde_json` reading the same lines into values and doing nothing with them.
+//! Tool events merged into calls, beside `serde_json`, which only parses the same lines into values.
 
 use std::{fmt::Write as _, hint::black_box, time::Instant};
 
@@ -62,7 +62,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What events come in.
+/// The protocol of the events.
 #[derive(Clone, Copy)]
 enum Carrier {
     Payload,
@@ -70,7 +70,7 @@ enum Carrier {
     Pieces,
 }
 
-/// What becomes of calls that have ended.
+/// The handling of ended calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     AreTaken,
@@ -145,7 +145,7 @@ fn carried(carrier: Carrier, number: usize, event: &Value) -> String {
 /// Events a second.
 async fn merged(lines: &[String], ended: Ended) -> anyhow::Result<f64> {
     let began = Instant::now();
-    // More calls than a stream may have otherwise, so that all of them count.
+    // A higher limit than the default, so that all calls count.
     let bounds = ReceiverBounds {
         calls_per_stream: EVENTS,
         ..ReceiverBounds::default()
@@ -188,7 +188,7 @@ async fn parsed(lines: &[String]) -> anyhow::Result<f64> {
     Ok(lines.len() as f64 / began.elapsed().as_secs_f64())
 }
 
-/// What is held during streams of several lengths, with ended calls taken out; and what the process grew by.
+/// The memory of streams of several lengths, with ended calls removed, and the growth of the process.
 fn memory() -> anyhow::Result<()> {
     for events in [10_000, EVENTS, 10 * EVENTS] {
         let mut receiver = Receiver::default();
@@ -200,7 +200,7 @@ fn memory() -> anyhow::Result<()> {
             let call = format!(
                 r#""{number:x}","type":"tool-call","toolName":"grep","input":{{"pattern":"fn run"}}"#
             );
-            // A call ends when many others have begun.
+            // A call ends when `OPEN` others have begun.
             let ended = number.checked_sub(OPEN);
             let end =
                 ended.map(|number| format!(r#""{number:x}","type":"tool-result","output":"none""#));

@@ -1,5 +1,5 @@
-//! What a call of a Python module costs beside the same call inside of Python, and how long it takes from nothing to a
-//! list of its tools, with the stand-in and with `amplifier-core` itself.
+//! The cost of a call of a Python module beside the same call inside Python, and the time from a cold start to a list
+//! of its tools, with the stand-in and with `amplifier-core` itself.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,11 +21,11 @@ use toolpost_sandbox::Launcher;
 use crate::rounds::{Pairs, median};
 
 const ROUND: Duration = Duration::from_secs(1);
-/// Calls inside of Python for one figure.
+/// Calls inside Python for one figure.
 const INSIDE: u32 = 20_000;
 const STARTS: usize = 9;
 
-/// Two tools: one that gives back what it got, and one that calls the first as often as it is told to.
+/// Two tools: one that returns its input, and one that calls the first as often as its input says.
 const MODULE: &str = r#"
 import time
 
@@ -137,7 +137,7 @@ impl Set {
     }
 
     async fn starts(&self, name: &str) -> anyhow::Result<()> {
-        // The first one also tries out what the machine can confine.
+        // The first start also tests the machine's sandbox.
         self.start().await?;
         let mut took = Vec::new();
         for _ in 0..STARTS {

@@ -1,5 +1,4 @@
-//! What it costs that nothing secret is written: the search by itself, and a call with journal and redaction beside one
-//! with neither.
+//! The cost of redaction: the search by itself, and a call with journal and redaction beside one with neither.
 
 use std::{
     fmt::Write as _,
@@ -85,7 +84,7 @@ fn known(count: usize) -> KnownSecrets {
     KnownSecrets::new(values.iter().map(|value| ("env_bench", value.as_str())))
 }
 
-/// What tools give back: code, log lines with addresses, ids and hashes. One secret a MiB or so.
+/// Typical output of tools: code, log lines with addresses, ids and hashes. About one secret a MiB.
 fn text() -> String {
     text_of(TEXT)
 }
@@ -140,7 +139,7 @@ async fn copied(text: &str) -> anyhow::Result<f64> {
     Ok(text.len() as f64 / 1e6 / began.elapsed().as_secs_f64())
 }
 
-/// Where a host's records go.
+/// The place of a host's records.
 #[derive(Clone, Copy)]
 enum Record {
     Memory,

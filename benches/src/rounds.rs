@@ -56,7 +56,8 @@ impl Pairs {
 }
 
 impl Pairs {
-    /// The first of each pair is the way without the hop, the second the way with it: how many times longer that takes.
+    /// The first of each pair is the direct call, the second the call with the hop: the ratio shows how many times
+    /// longer that takes.
     pub(crate) fn tell_hop(&self, name: &str) {
         let times: Vec<f64> = self
             .ours
@@ -74,7 +75,7 @@ impl Pairs {
     }
 }
 
-/// Calls a second of tasks that count their own.
+/// Calls a second of tasks that count their own calls.
 pub(crate) async fn rate(
     began: Instant,
     tasks: Vec<JoinHandle<anyhow::Result<u64>>>,
@@ -108,14 +109,14 @@ pub(crate) fn shown(figure: f64) -> String {
     }
 }
 
-/// Figures of several contenders, taken in turn. The first is the one that is compared.
+/// Figures of several contenders, taken in turn. The first is compared with the others.
 pub(crate) struct Field<const N: usize> {
     names: [&'static str; N],
     figures: [Vec<f64>; N],
 }
 
 impl<const N: usize> Field<N> {
-    /// Runs each `count` times, every time another one first.
+    /// Runs each `count` times, each time with another one first.
     pub(crate) async fn take<F>(
         count: usize,
         names: [&'static str; N],

@@ -1,4 +1,4 @@
-//! What a decision costs: many rules beside none, in the same run.
+//! The cost of a decision: many rules beside none, in the same run.
 
 use std::{hint::black_box, time::Instant};
 
@@ -28,7 +28,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
             began.elapsed().as_secs_f64() * 1_000.0
         );
         for call in calls()? {
-            // The first decision about a tool sorts the rules out for it.
+            // The first decision about a tool selects the rules that apply to it.
             black_box(with.decide(&call.facts()));
             let pairs =
                 Pairs::take(ROUNDS, || time(&with, &call), || time(&without, &call)).await?;

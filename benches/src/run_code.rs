@@ -1,5 +1,5 @@
-//! What it costs to begin a run in a worker that waits, and what a tool call costs from inside of one, beside the same
-//! calls made from outside.
+//! The cost of starting a run in a waiting worker, and of a tool call from inside a run, beside the same calls from
+//! outside.
 
 use std::{
     sync::Arc,
@@ -43,7 +43,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A host with its journal in memory, so that what is measured is the way and not the disk.
+/// A host with its journal in memory, so that the call is measured and not the disk.
 async fn host(folder: &std::path::Path) -> anyhow::Result<Host> {
     let workspace = Arc::new(Workspace::open(folder)?);
     let parts = NativeParts {
@@ -59,7 +59,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<Host> {
         .await?)
 }
 
-/// Microseconds for each of the `parts` of a call, made from a task of the runtime as a server makes it.
+/// Microseconds for each of the `parts` of a call, made from a task of the runtime as in a server.
 async fn micros(
     host: &Host,
     tool: &'static str,

@@ -1,4 +1,4 @@
-//! What taking turns costs: calls that pass the scheduler beside the same calls without it, in the same host.
+//! The cost of scheduling: calls that pass the scheduler beside the same calls without it, in the same host.
 
 use std::{
     sync::{
@@ -62,12 +62,12 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does nothing with a path. `free` is the same call without a turn.
+/// Has an effect on a path and does nothing. `free` is the same call without a turn.
 struct Touch {
     name: &'static str,
     access: ResourceAccess,
     unscheduled: bool,
-    /// Calls end when they get a permit, where there is something to wait for.
+    /// The call ends when it gets a permit, if there is a semaphore.
     until: Option<Arc<Semaphore>>,
 }
 
@@ -82,7 +82,7 @@ impl Tool for Touch {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let path = ResourceKey::path(input.arguments().str("path")?);
-        // All are of class read, so that they cost the same records.
+        // All are of class read, so that their records cost the same.
         let effects = Effects {
             unscheduled: self.unscheduled,
             ..Effects::of(EffectClass::Read)
@@ -191,7 +191,7 @@ async fn queued(tool: &'static str, waiting: usize) -> anyhow::Result<f64> {
     rate(began, tasks.collect()).await
 }
 
-/// Sixteen sessions read files of their own, while a writer asks for what one of them reads, again and again.
+/// Sixteen sessions read files of their own, while a writer requests again and again the file of one of them.
 async fn beside_a_writer(reading: &'static str, writing: &'static str) -> anyhow::Result<f64> {
     let host = host(64, &Arc::new(Semaphore::new(0))).await?;
     let over = Arc::new(AtomicBool::new(false));

@@ -1,8 +1,8 @@
 //! A sandboxed `true` through the host, beside a plain spawn of the same bash and beside bubblewrap.
 //!
-//! The figure is processor time, of this process and of all that it started, because that is the work that is done
-//! and other programs on the machine change it least. What the kernel clears up later on threads of its own, such as
-//! network namespaces, is in nobody's figure. Elapsed times are the least of a round, for the same reason.
+//! The figure is the processor time of this process and of all its descendants, because other programs on the machine
+//! change it least. Later cleanup on the kernel's own threads, such as that of network namespaces, is in neither
+//! figure. Elapsed times are the minimum of a round, for the same reason.
 
 use std::{
     path::Path,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 const ROUNDS: usize = 7;
-/// Of one round: enough that the kernel's ticks do not show.
+/// Spawns of one round: enough that the kernel's ticks do not matter.
 const SPAWNS: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(10);
 const BASH: [&str; 5] = ["bash", "--noprofile", "--norc", "-c", "true"];
@@ -35,7 +35,7 @@ const INSTALL: &str = "`bwrap` cannot be started; install bubblewrap (`apt-get i
 struct Figures {
     /// Of this process.
     host: Vec<f64>,
-    /// Of everything.
+    /// Of this process and its descendants.
     cpu: Vec<f64>,
     least: Vec<f64>,
 }
@@ -65,7 +65,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         )
         .await?;
         if has_bubblewrap {
-            // Bubblewrap's outer process does not wait for its inner one, whose time would be lost.
+            // Bubblewrap's outer process does not wait for its inner one, so the inner one's time would be lost.
             theirs
                 .take(
                     async || spawn(&wrapped, folder),
@@ -95,7 +95,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 }
 
 impl Figures {
-    /// `gone` waits until all that `run` started has ended and is counted.
+    /// `gone` waits until every process that `run` started has ended and is counted.
     async fn take(
         &mut self,
         mut run: impl AsyncFnMut() -> anyhow::Result<()>,
@@ -181,7 +181,7 @@ fn spawn(words: &[String], folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No environment to speak of, as the tool gives none, and its output read.
+/// A minimal environment, as the tool gives, and its output read.
 fn bare(program: &Path) -> Command {
     let mut command = command(program);
     command
@@ -191,9 +191,9 @@ fn bare(program: &Path) -> Command {
     command
 }
 
-/// The same bash with as much of the launcher's shape as there are options for: the same namespaces, the system's
-/// directories for reading, one folder for writing, a `/tmp` and devices of its own, no capabilities. No Landlock, no
-/// filter of system calls, no control groups.
+/// The same bash with as much of the launcher's confinement as bubblewrap has options for: the same namespaces, the
+/// system's directories for reading, one folder for writing, its own `/tmp` and devices, no capabilities. No Landlock,
+/// no system call filter, no control groups.
 fn bubblewrap(folder: &Path) -> Vec<String> {
     let mut words: Vec<String> = [
         "bwrap",

@@ -1,4 +1,4 @@
-//! A thousand sandboxed shells, many of which leave something running, and what is left when they are gone.
+//! A thousand sandboxed shells, many with background processes, and the leftovers after their end.
 
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ use crate::{
 
 const SHELLS: usize = 1_000;
 const CALLERS: usize = 8;
-/// Calls of a session: it is closed with some of them still running.
+/// Calls of a session, which is closed while some of them still run.
 const SESSION: usize = 25;
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -26,7 +26,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let host = native::host(folder.path()).await?;
     let mark = format!("100000.{}", std::process::id());
-    // What a host has for good: threads, the descriptors of the runtime.
+    // Permanent resources of a host: threads, the descriptors of the runtime.
     sessions(&host, &mark, CALLERS * SESSION).await?;
     childless(PATIENCE).await?;
     let before = Belongings::count(&mark)?;
@@ -85,7 +85,7 @@ async fn sessions(host: &Host, mark: &str, shells: usize) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Each of the ways in which a command can leave something behind, in turn.
+/// Each way in which a command can leave a process behind, in turn.
 async fn one(host: &Host, session: &Arc<Session>, place: usize, mark: &str) -> anyhow::Result<()> {
     let foreground = |command: String| json!({ "command": command });
     let arguments: Value = match place % 5 {

@@ -1,4 +1,4 @@
-//! From nothing to the first answer, and what an idle host weighs: the real binary, beside bare axum.
+//! The time from a cold start to the first answer, and the memory of an idle host: the real binary, beside bare axum.
 
 use std::{
     process::Stdio,

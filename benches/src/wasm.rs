@@ -1,5 +1,5 @@
-//! What a call of a component costs beside the same call on the bare engine, what ten thousand of them leave behind, and
-//! what the cache of compiled code saves at a start.
+//! The cost of a component's call beside the same call on the bare engine, the growth after ten thousand of them, and
+//! the time that the cache of compiled code saves at a start.
 
 use std::{
     path::Path,
@@ -26,7 +26,7 @@ use crate::{children::memory_of, rounds::Pairs};
 const ECHO: &str = include_str!("../../crates/wasm/tests/fixtures/echo.wat");
 const ARGUMENTS: &str = r#"{"message":"x"}"#;
 const ROUND: Duration = Duration::from_secs(1);
-/// Calls before memory is looked at for the first time, and between the looks.
+/// Calls before the first sample of memory, and between the samples.
 const WARM_UP: u32 = 1_000;
 const CALLS: u32 = 10_000;
 
@@ -62,7 +62,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     .await?;
     pairs.tell("the same on an instance that the session keeps", "µs");
 
-    // On a journal that is a file: one in memory would grow with every call.
+    // On a journal on disk: one in memory would grow with every call.
     let journal = SqliteJournal::open(
         &folder.path().join("journal.db"),
         JournalOptions {
@@ -79,7 +79,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     start(&path).await
 }
 
-/// How long a component takes until its tools are known: compiled, and taken up from the cache.
+/// The time until a component's tools are listed: compiled, and from the cache.
 pub(crate) async fn start(path: &Path) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let mut times = Vec::new();
@@ -120,7 +120,7 @@ async fn load(
     Ok(modules.load(&planned, path, None, settings).await?)
 }
 
-/// A host with its journal in memory, so that what is measured is the way and not the disk.
+/// A host with its journal in memory, so that the call is measured and not the disk.
 async fn host(module: WasmModule) -> anyhow::Result<Host> {
     Ok(builder(module).build().await?)
 }
@@ -179,7 +179,7 @@ async fn raw(floor: Arc<Floor>) -> anyhow::Result<f64> {
     Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(count))
 }
 
-/// The bare engine with the same configuration, and what a careful embedder would put around a call.
+/// The bare engine with the same configuration, and the checks of a careful embedder around a call.
 struct Floor {
     engine: Engine,
     pre: InstancePre<Guest>,

@@ -5,8 +5,8 @@ use std::{path::Path, process::Command};
 use crate::{ChoreVerdict, cargo};
 
 pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<ChoreVerdict> {
-    // The real binary is one of the contenders and is looked for beside the benchmarks. Built together, they share what
-    // they are made of.
+    // The real binary is one of the contenders and is expected beside the benchmarks. Built together, they share their
+    // dependencies.
     let build = [
         "build",
         "--profile",

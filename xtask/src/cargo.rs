@@ -1,4 +1,4 @@
-//! How the chores start cargo and other programs.
+//! Runs cargo and other programs for the chores.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,8 +13,8 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root).args(args);
-    // `cargo run` describes this package to this program. Some build scripts run again when that changes, and a cargo
-    // that a person starts would then build half of the dependencies anew after every chore, and the other way round.
+    // `cargo run` sets variables that describe this package. Some build scripts run again when those change, and a
+    // cargo on the command line would then rebuild half of the dependencies after every chore, and the chore after it.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -32,7 +32,7 @@ pub(crate) fn verdict(command: &mut Command) -> anyhow::Result<ChoreVerdict> {
     Ok(ChoreVerdict::pass_if(status.success()))
 }
 
-/// Runs `command` for what it prints on stdout; its complaints go to the terminal.
+/// Runs `command` and returns its stdout. Its stderr goes to the terminal.
 pub(crate) fn stdout_of(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().display().to_string();
     let output = command
@@ -52,7 +52,7 @@ pub(crate) fn stdout_of(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether `command` can be run at all, asked with its `--version`.
+/// Whether `command` can be run, tested with its `--version`.
 pub(crate) fn answers(command: &mut Command) -> bool {
     let status = command
         .stdin(Stdio::null())
@@ -67,12 +67,12 @@ pub(crate) fn metadata(root: &Path, args: &[&str]) -> anyhow::Result<Value> {
     serde_json::from_slice(&json).context("cannot read what `cargo metadata` printed")
 }
 
-/// A list in cargo's JSON; one that is absent is empty.
+/// A list in cargo's JSON; a missing one is empty.
 pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A string in cargo's JSON; one that is absent or null is empty.
+/// A string in cargo's JSON; a missing one or `null` is empty.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }

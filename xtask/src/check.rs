@@ -1,4 +1,4 @@
-//! `cargo xtask check`: everything but the tests that must hold before a commit, quickest answer first.
+//! `cargo xtask check`: all checks before a commit except the tests, the quickest first.
 
 mod advisories;
 mod deny_file;
@@ -24,7 +24,7 @@ const STEPS: &[(&str, CheckStep)] = &[
     ("tidy", tidy::run),
 ];
 
-/// Stops at the first step that fails: what comes after would mostly repeat it.
+/// Stops at the first step that fails: later steps would mostly repeat the failure.
 pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
     for (name, step) in STEPS {
         eprintln!("== {name}");
@@ -59,7 +59,7 @@ fn clippy(root: &Path) -> anyhow::Result<ChoreVerdict> {
     verdict(&mut cargo(root, &args))
 }
 
-/// What a first `cargo run` builds: code that only the optional parts use would stand out here.
+/// The build of a first `cargo run`. Code that only optional features use shows up here as unused.
 fn lean_build(root: &Path) -> anyhow::Result<ChoreVerdict> {
     verdict(&mut cargo(
         root,

@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: what `check` and `test` do, in less time. Most tests wait for processes, timers and other programs, so
-//! the steps of `check` run beside them, on the time of the processors that tests leave.
+//! `cargo xtask ci`: `check` and `test` in less time. Most tests wait for processes, timers and other programs, so the
+//! steps of `check` run beside them, on the time of the processors that tests leave.
 
 use std::env;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use crate::test::{CheckPlan, watchdog::Leash};
 use crate::{ChoreVerdict, check, test};
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
-    // Known in seconds: a mistake in the format is not told after the tests alone.
+    // This takes seconds, so a formatting mistake need not wait for the tests.
     if check::format(root)? == ChoreVerdict::Fail {
         return Ok(ChoreVerdict::Fail);
     }
@@ -23,7 +23,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
 /// `cargo xtask check` as a process of the lowest priority. Its output is kept, so that the log of the tests stays readable.
 pub(crate) struct CheckProcess {
     child: Child,
-    /// Ends it with everything it started where this program ends before it.
+    /// Ends it with all its children if this program ends first.
     leash: Leash,
     log: PathBuf,
 }
@@ -39,7 +39,7 @@ impl CheckProcess {
         let errors = output
             .try_clone()
             .context("cannot share the log of `check`")?;
-        // By its path: the file behind the running process is replaced where building the tests builds this program anew.
+        // By its path: the file behind the running process is replaced if building the tests rebuilds this program.
         let program = env::args_os().next().context("this program has no path")?;
         let child = Command::new("nice")
             .args(["-n", "19"])

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::ChoreVerdict;
 use crate::cargo::{self, cargo, stdout_of};
 
-/// What `toolpost reference` calls each, and where it goes.
+/// The name of each reference for `toolpost reference`, and its file.
 const REFERENCES: &[(&str, &str)] = &[
     ("configuration", "docs/reference/configuration.md"),
     ("config-schema", "docs/reference/toolpost.schema.json"),
@@ -61,7 +61,7 @@ pub(crate) fn run(root: &Path, mode: GenerateMode) -> anyhow::Result<ChoreVerdic
     }
 }
 
-/// A reference whose file is missing or differs from what the code says now.
+/// A reference that is missing or differs from the code.
 pub(crate) struct StalePage {
     pub(crate) path: &'static str,
     /// The first line that differs.
@@ -89,7 +89,7 @@ pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<StalePage>> {
                 .current_dir(root)
                 .args(["reference", name]),
         )?;
-        // An unreadable file is as stale as a missing one, and writing it will say why.
+        // An unreadable file counts as missing. Writing it then reports the reason.
         let written = fs::read(root.join(path)).unwrap_or_default();
         if fresh != written {
             pages.push(StalePage {
@@ -107,10 +107,10 @@ fn first_difference(written: &[u8], fresh: &[u8]) -> usize {
     1 + same.filter(|(byte, _)| **byte == b'\n').count()
 }
 
-/// Builds once and asks cargo where the binary lies: a target folder can be anywhere.
+/// Builds once and asks cargo for the path of the binary: a target folder can be anywhere.
 fn build_binary(root: &Path) -> anyhow::Result<PathBuf> {
-    // The features of the whole workspace, and by the examples those of the tests' dependencies: the tests need the same
-    // binary, and with fewer features half of the dependencies would be compiled for this alone.
+    // The features of the whole workspace, and with the examples also those of the tests' dependencies: the tests need
+    // the same binary, and with fewer features half of the dependencies would be compiled twice.
     let build = [
         "build",
         "--quiet",

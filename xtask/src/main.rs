@@ -1,5 +1,5 @@
-//! Toolpost's chores as one program, `cargo xtask <command>`, so that a contributor's machine and CI
-//! run the same code and need nothing but Rust.
+//! Toolpost's chores as one program, `cargo xtask <command>`, so that a contributor's machine and CI run the same code
+//! with Rust as the only requirement.
 
 #![expect(
     clippy::disallowed_methods,
@@ -42,7 +42,7 @@ usage: cargo xtask <command>
   help              this text
 ";
 
-/// What a chore found. Not being able to look is an error instead.
+/// The result of a chore. A chore that could not run is an error instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ChoreVerdict {
     Pass,
@@ -134,7 +134,7 @@ fn run(chore: &Chore) -> anyhow::Result<ChoreVerdict> {
     }
 }
 
-/// Known when compiled: whoever moves the repository builds this program again anyway.
+/// A compile-time constant: a moved repository builds this program again anyway.
 fn repository_root() -> &'static Path {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest)

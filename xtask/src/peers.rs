@@ -1,5 +1,5 @@
-//! `cargo xtask peers`: the other ends that end-to-end tests talk with, in environments of their own under `target`. Each
-//! is made once, and again when its list changes; `cargo xtask test` asks for them first.
+//! `cargo xtask peers`: the peers of end-to-end tests, in environments of their own under `target`. Each is made once,
+//! and again when its list changes; `cargo xtask test` makes them first.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use anyhow::{Context, ensure};
 use crate::ChoreVerdict;
 use crate::cargo::verdict;
 
-/// Packages that can be installed beside one another.
+/// Packages that can be installed together.
 struct Environment {
     /// Its folder in `target`.
     folder: &'static str,
     /// The file with the list, in `xtask/peers`.
     file: &'static str,
     list: &'static str,
-    /// What is installed with the npm that comes out of the list.
+    /// The npm packages of the list, installed with its npm.
     npm: Option<Npm>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
         return Ok(ChoreVerdict::Pass);
     }
     fs::create_dir_all(&target).with_context(|| format!("cannot make `{}`", target.display()))?;
-    // Two runs at once would clear what the other fills. The lock goes with the process.
+    // Two concurrent runs would clear each other's folders. The lock ends with the process.
     let lock = target.join("peers.lock");
     let lock = File::create(&lock).with_context(|| format!("cannot write `{}`", lock.display()))?;
     lock.lock().context("cannot lock `target/peers.lock`")?;
@@ -98,7 +98,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
 }
 
 impl Environment {
-    /// Written last: an environment without it is half made.
+    /// Written last: an environment without it is incomplete.
     fn mark(&self, target: &Path) -> PathBuf {
         target.join(self.folder).join("made-of.txt")
     }
@@ -157,7 +157,7 @@ impl Environment {
 }
 
 impl Npm {
-    /// Exactly what the lock file names, and none of the packages' own scripts.
+    /// Installs exactly the packages of the lock file, and runs none of their scripts.
     fn install(&self, folder: &str, place: &Path) -> anyhow::Result<()> {
         for (name, text) in [
             ("package.json", self.package),

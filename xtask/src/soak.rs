@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: mixed traffic at real hosts for as long as is asked, with kills, full disks and malformed input. The
-//! suite runs 45 seconds of the same.
+//! `cargo xtask soak`: mixed traffic at real hosts for the given time, with kills, full disks and malformed input. The
+//! test suite runs 45 seconds of the same.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::ChoreVerdict;
 use crate::cargo::{cargo, verdict};
 
-/// How long, and with which dice.
+/// The duration, and the seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SoakOptions {
     minutes: u64,
-    /// Without one, a new one is taken.
+    /// By default a new seed.
     seed: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path, options: SoakOptions) -> anyhow::Result<ChoreVerd
         "soak: {} min, seed {seed}; the same again: cargo xtask soak --minutes {} --seed {seed}",
         options.minutes, options.minutes
     );
-    // The features of the whole workspace, so that nothing is built that the tests have not built.
+    // The features of the whole workspace, so that the build of the tests is reused.
     let test = [
         "test",
         "--workspace",

@@ -21,12 +21,12 @@ use minutes::{LibtestCount, RunReport};
 use needs::TestProgram;
 use watchdog::{WatchdogOutcome, run_within};
 
-/// Of the whole run when nothing watches the single test; building is not counted.
+/// The limit of the whole run if there is no watchdog for single tests. Building is not counted.
 const RUN_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Doc tests are compiled as they run, so this covers a slow machine's compiler.
 const DOC_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Tests that run at the same time, for each core. Most of them wait for processes, timers and other programs: with one
-/// test for each core two thirds of the machine's time go unused.
+/// Tests that run at the same time, per core. Most of them wait for processes, timers and other programs: with one
+/// test per core, two thirds of the machine's time go unused.
 const TESTS_PER_CORE: usize = 3;
 
 const EVERYTHING: [&str; 3] = ["--workspace", "--all-features", "--no-fail-fast"];
@@ -72,8 +72,8 @@ pub(crate) fn run(root: &Path, args: &[String], plan: CheckPlan) -> anyhow::Resu
     Ok(tests)
 }
 
-/// Builds the tests, and meanwhile installs the packages that they talk with: the one waits for the compiler, the other
-/// for a network.
+/// Builds the tests, and meanwhile installs the packages of their peers: the first waits for the compiler, the second
+/// for the network.
 fn build(root: &Path, has_nextest: bool, has_python: bool) -> anyhow::Result<()> {
     let start = Instant::now();
     thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn build(root: &Path, has_nextest: bool, has_python: bool) -> anyhow::Result<()>
                 Ok(ChoreVerdict::Pass)
             }
         });
-        // A build that fails is reported by the run that needs it.
+        // If the build fails, the run that needs it reports the failure.
         let _ = match has_nextest {
             true => verdict(cargo(root, &["nextest", "run", "--no-run"]).args(&EVERYTHING[..2])),
             false => verdict(cargo(root, &["test", "--no-run"]).args(&EVERYTHING[..2])),
@@ -116,7 +116,7 @@ fn with_nextest(
     command
         .args(EVERYTHING)
         .args(["--test-threads", &tests_at_a_time()]);
-    // A caller who chooses tests gets those.
+    // The caller's own selection of tests is not narrowed.
     if args.is_empty() {
         command.args(needs::nextest_arguments(missing));
     }

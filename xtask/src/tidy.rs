@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: the house rules a machine can check, one check a file. A rule worth writing in
-//! ARCHITECTURE.md or CONTRIBUTING.md is worth a check here when a plain look at the text is enough.
+//! `cargo xtask tidy`: the house rules that a machine can check, one check per file. A rule in ARCHITECTURE.md or
+//! CONTRIBUTING.md should have a check here if the text of the files is enough for it.
 
 mod changelog;
 mod dependencies;
@@ -21,7 +21,7 @@ use std::path::Path;
 use crate::ChoreVerdict;
 use repo::Repo;
 
-/// Every check, the one that has to build the binary last.
+/// Every check. The check that builds the binary comes last.
 const CHECKS: &[fn(&Repo) -> Vec<TidyViolation>] = &[
     dependencies::check,
     length::check,
@@ -87,7 +87,7 @@ impl fmt::Display for TidyViolation {
     }
 }
 
-/// `path:line` of each violation, for tests that only care where a check strikes.
+/// `path:line` of each violation, for tests of the place alone.
 #[cfg(test)]
 fn places(violations: &[TidyViolation]) -> Vec<String> {
     violations

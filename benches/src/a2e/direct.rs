@@ -81,7 +81,7 @@ fn forgotten() -> Arc<dyn Journal> {
     Arc::new(Forgetful::default())
 }
 
-/// A host of its own for each round: what it remembers would grow without end.
+/// A new host for each round, because the state of one host would grow without end.
 async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
     let scheduler = SchedulerLimits {
         concurrency: 256,
@@ -126,7 +126,7 @@ fn ping(number: u64) -> Message {
     named(number, Body::ping())
 }
 
-/// For a call that is not there: the capability looks and answers, and no tool runs.
+/// For a call that does not exist: the capability looks it up and answers, and no tool runs.
 fn cancel(number: u64) -> Message {
     named(
         number,
@@ -160,7 +160,6 @@ async fn linked(
     load(link, message, depth).await
 }
 
-/// The floor.
 async fn bare(message: fn(u64) -> Message, depth: u64) -> anyhow::Result<f64> {
     let (here, mut there) = InProcessLink::pair(1_024);
     tokio::spawn(async move {
@@ -173,7 +172,7 @@ async fn bare(message: fn(u64) -> Message, depth: u64) -> anyhow::Result<f64> {
     load(here, message, depth).await
 }
 
-/// Keeps `depth` messages under way, in a task as an agent would: each answer makes room for another.
+/// Keeps `depth` messages in flight, in a task as an agent would: each answer makes room for another.
 async fn load(
     mut link: InProcessLink,
     message: fn(u64) -> Message,
@@ -207,7 +206,7 @@ async fn load(
     .await?
 }
 
-/// The same calls by the host's own entry point. What comes over a link has a request id, which costs a look for
+/// The same calls through the host's own entry point. A call over a link has a request id, which costs a check for
 /// repeats and a task of its own.
 async fn without_link(
     callers: usize,

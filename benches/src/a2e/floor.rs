@@ -24,13 +24,13 @@ use super::wire;
 
 type Sessions = Arc<Mutex<HashMap<String, Session>>>;
 
-/// A session's way to its stream; the other end until somebody reads it.
+/// The sender of a session's stream, and the receiver until a client reads the stream.
 struct Session {
     sender: mpsc::UnboundedSender<Bytes>,
     unread: Option<mpsc::UnboundedReceiver<Bytes>>,
 }
 
-/// A server that puts what is sent to it on the sender's stream.
+/// A server that puts each message on the sender's stream.
 pub(crate) fn router() -> Router {
     Router::new()
         .route("/session", post(open))
@@ -101,7 +101,7 @@ fn id(headers: &HeaderMap) -> Option<&str> {
     headers.get("x-session-id")?.to_str().ok()
 }
 
-/// What the ticking tool does, without a host around it.
+/// The work of the ticking tool, without a host around it.
 async fn tick(sender: mpsc::UnboundedSender<Bytes>) {
     loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -115,7 +115,7 @@ async fn tick(sender: mpsc::UnboundedSender<Bytes>) {
     }
 }
 
-/// A child that gives every line back.
+/// A child that echoes every line.
 pub(crate) fn echo_lines() -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     let mut input = std::io::stdin().lock();

@@ -1,4 +1,4 @@
-//! A journal that keeps nothing: what calls cost without any record.
+//! A journal that stores nothing: the cost of calls without any record.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

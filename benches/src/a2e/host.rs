@@ -24,7 +24,7 @@ struct Ticks {
     count: u32,
 }
 
-/// `store`, a write that does nothing, and `ticks`, which says what time it is every five milliseconds.
+/// `store`, a write that does nothing, and `ticks`, which sends the time every five milliseconds.
 pub(super) fn others() -> anyhow::Result<ToolSet> {
     let store = FnTool::named("bench.store")?
         .describe("Stores nothing")
@@ -44,7 +44,7 @@ pub(super) fn others() -> anyhow::Result<ToolSet> {
     Ok(ToolSet::new("others", tools))
 }
 
-/// Answers with what it was sent, without any tool.
+/// Answers with its input, without any tool.
 struct AtOnce;
 
 impl A2eCapability for AtOnce {

@@ -18,7 +18,6 @@ use crate::{
 };
 
 const ROUND: Duration = Duration::from_millis(1_500);
-/// Rounds of each contender.
 const ROUNDS: usize = 5;
 
 pub(super) async fn run() -> anyhow::Result<()> {
@@ -50,12 +49,12 @@ pub(super) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So many sessions with one caller each.
+/// `count` sessions with one caller each.
 pub(super) async fn sessions(contender: Contender<'_>, count: usize) -> anyhow::Result<f64> {
     load(contender, count, ROUND).await
 }
 
-/// The same for as long as one likes.
+/// The same for a given time.
 pub(super) async fn load(
     contender: Contender<'_>,
     count: usize,
@@ -93,7 +92,7 @@ async fn wait_for(events: &mut Events, key: &str, good: &str, id: &str) -> anyho
     }
 }
 
-/// One session with so many callers, each with a connection of its own to send by.
+/// One session with `count` callers, each with a connection of its own for its messages.
 async fn callers(contender: Contender<'_>, count: usize) -> anyhow::Result<f64> {
     let (first, mut events) = wire::enter(contender.address).await?;
     let mut senders = Vec::new();

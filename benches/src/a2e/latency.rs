@@ -1,5 +1,5 @@
-//! How long an event is on its way: from the tool that emits it to the first read that has it, with and without
-//! others who keep the host busy.
+//! The latency of an event: from the tool that emits it to the first read that has it, with and without other clients
+//! that keep the host busy.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn told(delays: &mut [u64]) -> String {
     format!("p50 {:.0} µs, p99 {:.0} µs", at(50), at(99))
 }
 
-/// Delays in nanoseconds while so many others load the same server.
+/// Delays in nanoseconds while `others` clients load the same server.
 async fn beside(contender: Contender<'_>, others: usize) -> anyhow::Result<Vec<u64>> {
     let time = Duration::from_millis(EVENTS as u64 * 10);
     let end = wire::now() + time.as_nanos() as u64;
@@ -56,10 +56,10 @@ async fn beside(contender: Contender<'_>, others: usize) -> anyhow::Result<Vec<u
     delays
 }
 
-/// What comes after the others have ended does not count.
+/// Events after the end of the other load do not count.
 async fn delays(contender: Contender<'_>, end: u64) -> anyhow::Result<Vec<u64>> {
     let (mut sender, mut events) = wire::enter(contender.address).await?;
-    // Once the others have begun.
+    // After the other load has begun.
     tokio::time::sleep(Duration::from_millis(100)).await;
     sender
         .send(&format!(
@@ -72,7 +72,7 @@ async fn delays(contender: Contender<'_>, end: u64) -> anyhow::Result<Vec<u64>> 
         let said = wire::value(event, r#""message":""#).and_then(|text| text.parse::<u64>().ok());
         match said {
             Some(at) => delays.push(events.arrived.saturating_sub(at)),
-            // An answer: some events were not sent, and no more will come.
+            // An answer here means that the host dropped some events, and no more will come.
             None => break,
         }
     }

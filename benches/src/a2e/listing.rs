@@ -1,4 +1,4 @@
-//! Ten thousand tools, listed by a client in Python that reads as such clients do.
+//! Ten thousand tools, listed by a typical client in Python.
 
 use anyhow::Context;
 

@@ -1,4 +1,4 @@
-//! What a thousand open sessions weigh: handshake done, stream open, nothing happening.
+//! The memory of a thousand open, idle sessions: handshake done, stream open.
 
 use super::{
     Contender,
@@ -25,7 +25,7 @@ pub(super) async fn run() -> anyhow::Result<()> {
 
 /// Kilobytes a session: stream only, the same of the later half, with a second connection, and after a call.
 async fn weigh(served: &Served, contender: Contender<'_>) -> anyhow::Result<[f64; 4]> {
-    // Whatever is made once is made before.
+    // One-time allocations are made before the measurement.
     super::http::load(contender, 16, std::time::Duration::from_millis(300)).await?;
     settle().await;
     let before = served.memory()?;
@@ -42,12 +42,12 @@ async fn weigh(served: &Served, contender: Contender<'_>) -> anyhow::Result<[f64
     }
     settle().await;
     let streams = each(served.memory()?);
-    // The first may sit in memory that was free already; the later ones do not.
+    // The first sessions may reuse memory that was free already; the later ones do not.
     let later = (served.memory()? - half) * 2.0 * 1_024.0 / COUNT as f64;
     let mut senders = Vec::new();
     for (session, _) in &open {
         let mut sender = Sender::another(contender.address, session).await?;
-        // An empty message is taken and nothing comes of it.
+        // An empty message is accepted and has no effect.
         sender.send("").await?;
         senders.push(sender);
     }

@@ -1,5 +1,5 @@
 //! `cargo xtask bench a2e-soak --minutes N`: 64 sessions with different habits, for a long time. Every call must be
-//! answered, whatever became of the streams, and the server's memory must not grow without end.
+//! answered even if its streams break, and the server's memory must not grow without end.
 
 mod account;
 mod agent;
@@ -18,14 +18,13 @@ use agent::Habit;
 
 const AGENTS: usize = 64;
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// How long answers may take once everybody has reconnected.
+/// The longest wait for answers after all clients have reconnected.
 const LAST_WAIT: Duration = Duration::from_secs(60);
 
-/// What the agents are to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Call,
-    /// Connect again and wait for what is missing.
+    /// Connect again and wait for the missing answers.
     Wait,
     Over,
 }
@@ -63,7 +62,7 @@ pub(crate) async fn run(words: &[&str]) -> anyhow::Result<()> {
     while missing(&accounts) > 0 && Instant::now() < patience {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // Whatever comes twice comes a little later.
+    // Duplicates come a little later.
     tokio::time::sleep(Duration::from_secs(2)).await;
     tell.send_replace(Phase::Over);
     for (_, _, tasks) in agents {
@@ -97,7 +96,7 @@ fn told(began: Instant, served: &Served, accounts: &[(Habit, Arc<Account>)]) -> 
     Ok(())
 }
 
-/// Sums by habit, and whether all is well.
+/// Sums by habit, and whether the run is sound.
 fn judge(accounts: &[(Habit, Arc<Account>)]) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     for habit in Habit::ALL {

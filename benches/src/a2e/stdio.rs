@@ -1,4 +1,4 @@
-//! Calls over pipes, beside a child that gives every line back.
+//! Calls over pipes, beside a child that echoes every line.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,7 +15,7 @@ const ROUND: Duration = Duration::from_millis(1_500);
 const ROUNDS: usize = 5;
 
 pub(super) async fn run() -> anyhow::Result<()> {
-    // Ids must not come twice in a session, and the children live for all rounds.
+    // Ids must not repeat in a session, and the children live for all rounds.
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
     let mut ours = Pipes::start(&["--serve-a2e-stdio", &data])?;
@@ -80,7 +80,7 @@ impl Pipes {
         Ok(pipes)
     }
 
-    /// Keeps `depth` calls under way; each answer makes room for another.
+    /// Keeps `depth` calls in flight; each answer makes room for another.
     fn load(
         &mut self,
         depth: usize,

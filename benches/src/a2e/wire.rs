@@ -1,5 +1,5 @@
-//! A bare A2E client over HTTP: one keep-alive connection for messages, one for the stream. It reads no more of an
-//! answer than whose it is, so that it costs the contenders the same and little.
+//! A minimal A2E client over HTTP: one keep-alive connection for messages, one for the stream. It parses only the id of
+//! an answer, so its cost is small and the same for all contenders.
 
 use anyhow::{Context, bail};
 use memchr::memmem;
@@ -21,7 +21,7 @@ pub(super) async fn enter(address: &str) -> anyhow::Result<(Sender, Events)> {
 
 pub(super) const HANDSHAKE: &str = r#"{"type":"handshake/req","id":"hello","version":"1.0","agent_id":"bench","agent_caps":["tools"]}"#;
 
-/// Where a session's messages go.
+/// The connection for a session's messages.
 pub(super) struct Sender {
     client: Client,
     head: String,
@@ -55,7 +55,7 @@ impl Sender {
         }
     }
 
-    /// Sends a message and waits until it was taken.
+    /// Sends a message and waits until it is accepted.
     pub(super) async fn send(&mut self, message: &str) -> anyhow::Result<()> {
         let request = format!("{}{}\r\n\r\n{message}", self.head, message.len());
         self.client.send(&request).await?;
@@ -63,28 +63,27 @@ impl Sender {
     }
 }
 
-/// A session's stream, event by event.
 pub(super) struct Events {
     stream: TcpStream,
-    /// As it came, not looked at yet.
+    /// Unparsed bytes.
     raw: Vec<u8>,
     chunk: Chunk,
     /// Without the transfer coding.
     text: Vec<u8>,
-    /// How much of the text was given out.
+    /// The number of bytes of text that were returned.
     told: usize,
-    /// When the last piece came, on the machine's own clock.
+    /// The time of the last piece, on the machine's own clock.
     pub(super) arrived: u64,
-    /// The most that is read at once.
+    /// The most bytes of one read.
     pub(super) piece: usize,
 }
 
-/// Where in the transfer coding the raw bytes begin.
+/// The place of the raw bytes in the transfer coding.
 #[derive(Clone, Copy)]
 enum Chunk {
     Size,
     Data(usize),
-    /// The line end behind the data.
+    /// The line end after the data.
     End,
 }
 
@@ -97,7 +96,7 @@ impl Events {
         Self::with(TcpStream::connect(address).await?, session, after).await
     }
 
-    /// A reader with so little room that its slowness is felt at the other end.
+    /// A reader with so small a buffer that its slowness reaches the server.
     pub(super) async fn open_narrow(address: &str, session: &str) -> anyhow::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4 << 10)?;
@@ -140,7 +139,7 @@ impl Events {
         Ok(events)
     }
 
-    /// The next event's lines; `None` at the end of the stream. Comments are passed over.
+    /// The next event's lines; `None` at the end of the stream. Comments are skipped.
     pub(super) async fn next(&mut self) -> anyhow::Result<Option<&[u8]>> {
         let (from, to) = loop {
             self.unwrap_chunks()?;
@@ -214,7 +213,7 @@ pub(super) fn value<'a>(event: &'a [u8], key: &str) -> Option<&'a str> {
     std::str::from_utf8(&event[from..from + length]).ok()
 }
 
-/// Fails where a message does not say what it should.
+/// Fails if a message does not contain `good`.
 pub(super) fn expect(message: &[u8], good: &str) -> anyhow::Result<()> {
     let is_good = memmem::find(message, good.as_bytes()).is_some();
     anyhow::ensure!(
@@ -225,7 +224,7 @@ pub(super) fn expect(message: &[u8], good: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds of the clock that all processes of a machine share and nobody sets.
+/// Nanoseconds of the monotonic clock, which all processes of a machine share.
 pub(super) fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000

@@ -1,4 +1,4 @@
-//! What it costs to go through the host to a server upstream, beside asking that server directly. The host is the real
+//! The cost of a call through the host to an upstream server, beside a direct call of that server. The host is the real
 //! binary and the server is the echo on plain rmcp, once over HTTP and once over pipes.
 
 use std::{
@@ -69,8 +69,8 @@ struct Through {
 }
 
 impl Through {
-    /// The operator says what the tool is: of a stranger's tool nobody knows whether it changes something, so that it is
-    /// synced on record before it runs.
+    /// The operator sets the tool's class. The class of an outside tool is otherwise unknown, and its start would be
+    /// synced to the journal before it runs.
     fn start(reach: &str, class: &str) -> anyhow::Result<Self> {
         let kept = tempfile::tempdir()?;
         let folder = kept.path();
@@ -100,7 +100,7 @@ impl Through {
             .with_context(|| format!("`{}` cannot be started", program.display()))?;
         let mut said = BufReader::new(child.stderr.take().context("what the host says")?);
         let address = address(&mut said);
-        // Read on, so that the host never waits for a full pipe.
+        // Read to the end, so that the host never blocks on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Ok(Self {
             child,
@@ -117,7 +117,7 @@ impl Drop for Through {
     }
 }
 
-/// Where the banner says that it listens.
+/// The address from the host's banner.
 fn address(said: &mut BufReader<impl Read>) -> anyhow::Result<String> {
     let mut all = String::new();
     loop {

@@ -37,7 +37,7 @@ pub(super) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Calls a second that so many callers get through.
+/// Calls a second of `callers` callers.
 pub(super) async fn load(address: &str, era: Era, callers: usize) -> anyhow::Result<f64> {
     let mut connected = Vec::new();
     for _ in 0..callers {

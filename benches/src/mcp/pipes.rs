@@ -76,7 +76,7 @@ impl Pipes {
         Ok(pipes)
     }
 
-    /// Keeps `depth` calls under way; each answer makes room for another.
+    /// Keeps `depth` calls in flight; each answer makes room for another.
     pub(super) fn load(&mut self, depth: usize) -> anyhow::Result<f64> {
         let began = Instant::now();
         for _ in 0..depth {

@@ -1,4 +1,4 @@
-//! An echo server on plain rmcp, set up as well as its options allow: the module where benchmarks know that crate.
+//! An echo server on plain rmcp, with its best options. Only this module of the benchmarks uses that crate.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use rmcp::{
     },
 };
 
-/// Made for every request in the stateless revision, so a clone must cost nothing.
+/// Cloned for every request in the stateless revision, so a clone must cost nothing.
 #[derive(Clone)]
 struct Echo(Arc<Vec<Tool>>);
 
@@ -73,7 +73,7 @@ impl ServerHandler for Echo {
     }
 }
 
-/// Over HTTP: plain JSON where the revision lets it, sessions and their streams where it does not.
+/// Over HTTP: plain JSON in the revision that allows it, sessions and their streams in the other.
 pub(crate) fn serve(words: &[String]) -> anyhow::Result<Router> {
     let echo = Echo::new(words.first().map_or(Ok(1), |count| count.parse())?)?;
     let config = StreamableHttpServerConfig::default().with_json_response(true);

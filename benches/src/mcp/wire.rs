@@ -1,4 +1,4 @@
-//! The client that all contenders have in common: requests as text, answers as JSON or as a stream with one event.
+//! The client for all contenders: requests as text, answers as JSON or as a stream with one event.
 
 use anyhow::{Context, bail, ensure};
 use tokio::{
@@ -6,12 +6,11 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Which revision is spoken.
 #[derive(Clone, Copy)]
 pub(super) enum Era {
     /// 2025-11-25: `initialize`, and a session from then on.
     Sessions,
-    /// 2026-07-28: every request says who asks.
+    /// 2026-07-28: every request carries the client's identity.
     Stateless,
 }
 
@@ -25,7 +24,7 @@ impl Era {
         }
     }
 
-    /// A request for a method. `named` is what the header for the name says.
+    /// A request for a method. `named` is the value of the header for the name.
     pub(super) fn request(self, id: u64, method: &str, params: &str) -> String {
         let params = match self {
             Self::Sessions => format!("{{{params}}}"),
@@ -37,7 +36,6 @@ impl Era {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     }
 
-    /// A call of the echo.
     pub(super) fn echo(self, id: u64) -> String {
         let arguments = crate::over_http::BODY;
         self.request(
@@ -51,7 +49,7 @@ impl Era {
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
 pub(super) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// What the echo's answer holds: a refusal would be quick, and is no call.
+/// A text that the echo's answer contains: a refusal would be quick, and is no call.
 pub(super) const ECHOED: &str = r#""text":"sixteen clients say hello"#;
 
 /// One keep-alive connection, with its session where the revision has them.
@@ -98,7 +96,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Lists everything, page by page, and gives how many tools and how many bytes there were.
+    /// Lists all tools, page by page, and returns their number and their bytes.
     pub(super) async fn list(&mut self) -> anyhow::Result<(usize, usize)> {
         let mut tools = 0;
         let mut bytes = 0;
@@ -146,7 +144,7 @@ impl Caller {
         self.answer().await
     }
 
-    /// The head and the body of an answer, whichever way its end is told.
+    /// The head and the body of an answer, in either transfer coding.
     async fn answer(&mut self) -> anyhow::Result<(String, String)> {
         let mut filled = 0;
         loop {
@@ -205,7 +203,7 @@ fn joined(mut chunks: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// What the last event of a stream says, or the whole where it is none.
+/// The data of a stream's last event, or the whole text if it is no stream.
 fn event(body: &str) -> &str {
     match body.rsplit_once("data: ") {
         // Other fields of the event may follow it.

@@ -1,5 +1,5 @@
-//! Sends on, in the canonical vocabulary, what arrives in any: for bridges from other protocols, which see one response
-//! stream and should hold no more of it than the calls that are open.
+//! Translates tool events of any vocabulary into canonical events. It is meant for bridges from other protocols: a
+//! bridge reads one response stream and holds only the open calls.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use crate::{
     },
 };
 
-/// A receiver that hands every call on as `tool-call` and then one end.
+/// Passes every call on as one `tool-call` and one end.
 #[derive(Debug, Default)]
 pub struct VocabularyBridge {
     receiver: Receiver,
-    /// Open calls that were sent.
+    /// Open calls for which a `tool-call` was sent.
     sent: BTreeSet<CallKey>,
-    /// Ends that were sent before anybody told the call itself, which may still come.
+    /// Calls whose end was sent before any event described the call. The call itself may still arrive.
     early: BTreeSet<CallKey>,
 }
 
 impl VocabularyBridge {
-    /// One with options of the caller's.
+    /// A bridge with the given options.
     pub fn new(options: ReceiverOptions) -> Self {
         Self {
             receiver: Receiver::new(options),
@@ -29,10 +29,10 @@ impl VocabularyBridge {
         }
     }
 
-    /// Takes one JSON text in and gives each part that follows from it to `send`.
+    /// Takes in one JSON text and gives each resulting part to `send`.
     ///
     /// # Errors
-    /// Where the text is no JSON.
+    /// If the text is not JSON.
     pub fn receive(
         &mut self,
         json: &str,
@@ -46,7 +46,7 @@ impl VocabularyBridge {
     /// Takes in one JSON text or one line of AI SDK 4's data stream.
     ///
     /// # Errors
-    /// Where the text is neither.
+    /// If the text is neither.
     pub fn receive_line(
         &mut self,
         line: &str,
@@ -57,7 +57,7 @@ impl VocabularyBridge {
         Ok(())
     }
 
-    /// Tells of the calls that were only announced when the stream ended.
+    /// At the end of the stream, sends the calls that were announced but never described as a whole.
     pub fn finish(&self, mut send: impl FnMut(DataPart<'_>)) {
         for (call, part) in self.receiver.parts() {
             if self.receiver.is_open(call) && !self.receiver.is_told(call) {
@@ -66,34 +66,34 @@ impl VocabularyBridge {
         }
     }
 
-    /// The receiver inside, for its figures.
+    /// The receiver inside, for its counts.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 
     fn send(&mut self, changes: &[CallPartChange], mut send: impl FnMut(DataPart<'_>)) {
         for &CallPartChange { call, step } in changes {
-            // Gone where an earlier change of the same text was its end.
+            // An earlier change of the same text ended this call, and it was taken out.
             let Some(part) = self.receiver.part(call) else {
                 continue;
             };
             let described = self.receiver.is_described(call);
             match step {
-                // The vocabulary has no word for pieces and for results so far.
+                // The canonical vocabulary has no event for pieces of arguments or preliminary results.
                 CallPhase::Started | CallPhase::Progressed => continue,
                 CallPhase::Called => {
                     self.sent.insert(call);
                     send(part.to_call());
                     continue;
                 }
-                // Its end was sent, and of ends there is one: only the call itself may still follow.
+                // The end of this call was sent already, and a call has one end. Only the call itself may follow now.
                 CallPhase::Ended if self.early.contains(&call) => {
                     if described {
                         send(part.to_call());
                     }
                 }
                 CallPhase::Ended => {
-                    // Its arguments came in pieces or only with the end.
+                    // The arguments came in pieces or only with the end.
                     if !self.sent.remove(&call) && part.has_arguments() {
                         send(part.to_call());
                     }
@@ -105,6 +105,9 @@ impl VocabularyBridge {
                     part.to_end(repeat).into_iter().for_each(&mut send);
                 }
             }
+            // A described call leaves the receiver at its end, so memory follows the open calls. An undescribed call
+            // stays: peers may send the result before the call, and taking it out now would turn the late `tool-call`
+            // into a second call without an end.
             if described {
                 self.early.remove(&call);
                 self.receiver.take(call);

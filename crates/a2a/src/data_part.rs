@@ -1,12 +1,12 @@
-//! Calls as a bridge sends them on: what was received in any vocabulary, in the canonical one.
+//! The parts that a bridge sends: received calls as canonical events.
 
 use serde::Serialize;
 use serde_json::Number;
 
 use crate::part::{JsonText, PartError, ToolCallPart, UNKNOWN_TOOL};
 
-/// A data part of A2A with one canonical event in it. Written without the `kind` of a dialect it would be refused by
-/// older peers; the newer ones accept it with it.
+/// A data part of A2A that holds one canonical event. It is written with the `kind` member of dialect 0.3: peers of 0.3
+/// require it, and peers of 1.0 accept it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename = "data")]
 pub struct DataPart<'a> {
@@ -42,12 +42,12 @@ enum DataPartType {
     Error,
 }
 
-/// Whether an end repeats what the call said.
+/// Whether an end repeats the arguments of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentRepetition {
-    /// The arguments are told once more, for those who missed the call.
+    /// The end repeats the arguments, for readers that missed the call.
     Arguments,
-    /// Nobody has told the arguments, and the end does not make them up.
+    /// No event gave the arguments, so the end leaves them out.
     Nothing,
 }
 
@@ -67,7 +67,7 @@ impl ToolCallPart {
         DataPart { data }
     }
 
-    /// Its end, as `tool-result` or `tool-error`; `None` while it is in flight.
+    /// The end of the call, as `tool-result` or `tool-error`; `None` while it is in flight.
     pub fn to_end(&self, repeat: ArgumentRepetition) -> Option<DataPart<'_>> {
         let (r#type, output, error) = match (&self.error, &self.result) {
             (Some(error), _) => (DataPartType::Error, None, Some(error)),

@@ -1,69 +1,69 @@
-//! The three payloads that are sent.
+//! The three canonical event payloads.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// What happened to a tool call, in the canonical vocabulary. A call, then exactly one of the other two.
+/// A canonical event of a tool call. Each call has one `Call` and then one `Result` or `Error`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type")]
 pub enum ToolEvent {
-    /// It begins.
+    /// The call begins.
     #[serde(rename = "tool-call", rename_all = "camelCase")]
     Call {
-        /// Which call, within its response stream.
+        /// The call's id within its response stream.
         tool_call_id: String,
-        /// The tool, as the model knows it.
+        /// The tool, under the name that the model uses.
         tool_name: String,
-        /// The arguments; `None` where they are not known, because the host did not read them.
+        /// The arguments; `None` if the host did not read them.
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
-        /// When, in UTC with milliseconds.
+        /// The start of the call, in UTC with milliseconds.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<String>,
     },
-    /// It succeeded.
+    /// The call succeeded.
     #[serde(rename = "tool-result", rename_all = "camelCase")]
     Result {
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
-        /// The tool once more: the event before it may have been lost.
+        /// The tool again, because the `tool-call` event may have been lost.
         tool_name: String,
-        /// The arguments once more, where they are small.
+        /// The arguments again, if they are small.
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
-        /// What came of it.
+        /// The output of the tool.
         output: Value,
-        /// How long it took.
+        /// The duration of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
-    /// It did not.
+    /// The call did not succeed.
     #[serde(rename = "tool-error", rename_all = "camelCase")]
     Error {
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
-        /// The tool once more.
+        /// The tool again.
         tool_name: String,
-        /// The arguments once more, where they are small.
+        /// The arguments again, if they are small.
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
-        /// What a person may read of it.
+        /// The reason, for people.
         error: ToolEventError,
-        /// How long it took.
+        /// The duration of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
 }
 
-/// Why a call did not succeed.
+/// The reason why a call did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolEventError {
-    /// For people: no stack, no secret.
+    /// A text for people, without stack traces or secrets.
     pub message: String,
 }
 
 impl ToolEvent {
-    /// The call it tells of.
+    /// The id of the call that the event belongs to.
     pub fn tool_call_id(&self) -> &str {
         match self {
             Self::Call { tool_call_id, .. }

@@ -1,14 +1,14 @@
-//! What a receiver makes of a call's events: one part, in the shape that chat clients draw.
+//! The part that a receiver builds from the events of a call, in the shape that chat clients draw.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value, value::RawValue};
 
-/// The name of a call whose tool nobody has named yet.
+/// The name of a call while no event has named its tool.
 pub const UNKNOWN_TOOL: &str = "unknown";
 
-/// One tool call, as far as it is known. In flight while it has neither a result nor an error.
+/// One tool call, as far as it is known. The call is in flight while it has neither a result nor an error.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename = "tool_call")]
 pub struct ToolCallPart {
@@ -16,51 +16,51 @@ pub struct ToolCallPart {
     pub id: String,
     /// The tool, or [`UNKNOWN_TOOL`].
     pub name: String,
-    /// The arguments: `{}` before any came, and a string while they arrive as text that is not whole yet.
+    /// The arguments: `{}` before any arrive, and a string while they arrive as incomplete text.
     pub args: JsonText,
-    /// What came of it; `null` where it finished without saying anything.
+    /// The result; `null` if the call finished without output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
-    /// Why it failed. Never beside a result.
+    /// The reason of a failure. Never present together with a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<PartError>,
-    /// How long it took, as the peer measured it.
+    /// The duration, as the peer measured it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<Number>,
-    /// When it began, as the peer wrote it.
+    /// The start, as the peer wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
 }
 
 impl ToolCallPart {
-    /// Whether nothing came of it yet. A preliminary result counts as something, as it does in the shape itself.
+    /// Whether the call has neither a result nor an error. A preliminary result counts as a result, as it does in the
+    /// shape itself.
     pub fn is_in_flight(&self) -> bool {
         self.result.is_none() && self.error.is_none()
     }
 
-    /// Whether any arguments are known, be they in pieces.
     pub(crate) fn has_arguments(&self) -> bool {
         self.args.as_str() != "{}"
     }
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartError {
-    /// For people.
+    /// A text for people.
     pub message: String,
 }
 
-/// A JSON value kept as its text: numbers stay exact, members stay in order, and nothing is built that nobody looks
-/// at. The text holds no line break.
+/// A JSON value that is kept as text: numbers stay exact, members keep their order, and a value is only built when
+/// [`to_value`](Self::to_value) asks for it. The text holds no line break.
 #[derive(Clone)]
 pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
-    /// What a peer wrote.
+    /// A peer's JSON, with line breaks replaced by spaces.
     pub(crate) fn of(raw: &RawValue) -> Self {
         let text = raw.get();
-        // Strings cannot hold a bare line break, so every one is space between tokens.
+        // Strings cannot hold a bare line break, so every line break is space between tokens.
         if text.contains(['\n', '\r'])
             && let Ok(joined) = RawValue::from_string(text.replace(['\n', '\r'], " "))
         {
@@ -69,7 +69,7 @@ impl JsonText {
         Self(raw.to_owned())
     }
 
-    /// A text that is an object or a list as a whole.
+    /// A text that is a complete object or list.
     pub(crate) fn parsed(text: &str) -> Option<Self> {
         serde_json::from_str::<&RawValue>(text).ok().map(Self::of)
     }
@@ -82,7 +82,7 @@ impl JsonText {
         Self(RawValue::NULL.to_owned())
     }
 
-    /// `{}`, which stands for arguments that nobody gave.
+    /// `{}`, used when no arguments were given.
     pub(crate) fn empty_object() -> Self {
         Self(
             serde_json::from_str::<&RawValue>("{}")
@@ -96,8 +96,8 @@ impl JsonText {
         self.0.get()
     }
 
-    /// The value, for those who want to look inside. What `serde_json` cannot hold (half a surrogate pair, a number
-    /// beyond `f64`, nesting beyond its limit) is given as a string of its JSON text.
+    /// The parsed value. A text that `serde_json` cannot hold (half a surrogate pair, a number beyond `f64`, nesting
+    /// beyond its limit) is returned as a JSON string of that text.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.as_str())
             .unwrap_or_else(|_| Value::String(self.as_str().to_owned()))

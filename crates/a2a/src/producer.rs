@@ -1,5 +1,5 @@
-//! The host's calls as tool events: a call, then exactly one end. Everything that shows calls in this vocabulary makes
-//! its events here, so that a task, a session's stream and a page tell the same of one call.
+//! The host's calls as tool events: one call event, then exactly one end. Tasks, session streams and pages all make
+//! their events here, so they show the same call in the same way.
 
 mod bounded;
 mod output;
@@ -15,7 +15,7 @@ use bounded::{JsonMeasurement, SMALL};
 
 pub use bounded::LARGEST_EVENT;
 
-/// A call was dispatched.
+/// The start of a call.
 ///
 /// ```
 /// use jiff::Timestamp;
@@ -32,18 +32,18 @@ pub use bounded::LARGEST_EVENT;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCallStart<'a> {
-    /// Which call, within its response stream.
+    /// The call's id within its response stream.
     pub tool_call_id: &'a str,
-    /// The tool, as the caller knows it.
+    /// The tool, under the name that the caller uses.
     pub tool_name: &'a str,
-    /// What the model sent as recorded, without its secrets; `None` where it was not read.
+    /// The arguments as recorded, without secrets; `None` if the host did not read them.
     pub input: Option<&'a Value>,
-    /// When.
+    /// The time of the start.
     pub at: Timestamp,
 }
 
 impl ToolCallStart<'_> {
-    /// The event that says so, with the arguments as they may be [`shown`].
+    /// The event, with arguments that are too large [`shown`] as a preview.
     pub fn event(&self) -> ToolEvent {
         ToolEvent::Call {
             tool_call_id: self.tool_call_id.to_owned(),
@@ -54,30 +54,29 @@ impl ToolCallStart<'_> {
     }
 }
 
-/// Arguments as they may be shown: those that are too large for an event are replaced by how many bytes they have and a
-/// preview of them.
+/// Arguments as an event shows them: arguments that are too large are replaced by their size in bytes and a preview.
 pub fn shown(input: &Value) -> Value {
     JsonMeasurement::of(input).value(|| input.clone(), None)
 }
 
-/// A call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCallEnd<'a> {
-    /// Which call.
+    /// The call's id.
     pub tool_call_id: &'a str,
-    /// The tool, as the caller knows it.
+    /// The tool, under the name that the caller uses.
     pub tool_name: &'a str,
-    /// The arguments that it ended with, as recorded; small ones are in the event. The operator's settings, a hook or a
-    /// person may have changed what the model sent.
+    /// The arguments that the call ended with, as recorded; the event repeats them if they are small. They can differ
+    /// from the model's arguments, because settings, a hook or an operator may have changed them.
     pub input: Option<&'a Value>,
-    /// How it ended.
+    /// The result of the call.
     pub result: &'a ToolResult,
-    /// How long it took, where that is known: see [`took`].
+    /// The duration, if it is known: see [`took`].
     pub duration: Option<Duration>,
 }
 
 impl ToolCallEnd<'_> {
-    /// The event that says so: a result if it succeeded, wholly or in part, otherwise an error that a person understands.
+    /// The event: a result if the call succeeded wholly or in part, otherwise an error with a message for people.
     pub fn event(&self) -> ToolEvent {
         let tool_call_id = self.tool_call_id.to_owned();
         let tool_name = self.tool_name.to_owned();
@@ -112,8 +111,8 @@ impl ToolCallEnd<'_> {
     }
 }
 
-/// How long a call took. Not known of one whose host went away: its end was written by the next host, and only that
-/// writing was timed.
+/// The duration of a call. It is unknown for a call that outlived its host: the next host wrote its end, and the
+/// recorded time is only the time of that writing.
 pub fn took(result: &ToolResult) -> Option<Duration> {
     let is_left_behind = result.error.as_ref().is_some_and(|error| {
         error.class == ErrorClass::OutcomeUnknown
@@ -122,7 +121,7 @@ pub fn took(result: &ToolResult) -> Option<Duration> {
     (!is_left_behind).then(|| Duration::from_micros(result.timings.total_us))
 }
 
-/// What to say of an end that gives no reason itself.
+/// The message of an end that gives no reason itself.
 fn plainly(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Succeeded => "the call succeeded",

@@ -1,13 +1,14 @@
-//! Merges what arrives about tool calls into one part per call.
+//! Merges tool events into one part per call.
 //!
-//! A receiver is given JSON texts as they come: payloads, data parts, messages, status and artifact updates, tasks, items
-//! of streams or whole JSON-RPC answers, in either dialect of A2A. What is no tool event is let pass. Within a response
-//! stream (the task if there is one, else the message or the request) events with one id tell of one call; the same id
-//! elsewhere is another call. An event costs what its own bytes cost, however long the stream has become.
+//! A receiver takes JSON texts as they arrive: payloads, data parts, messages, status and artifact updates, tasks,
+//! items of streams or whole JSON-RPC answers, in either dialect of A2A. Objects that are not tool events are ignored.
+//! Within a response stream (the task if there is one, else the message or the request), events with the same id belong
+//! to the same call; the same id in another stream is another call. The cost of an event depends on its own size, not
+//! on the length of the stream.
 //!
-//! Those who read for long take ended parts out now and then, and then memory follows the calls that are open. A few
-//! thousand of those that were taken are remembered by fingerprint, so that a replay does not bring them back; an end that
-//! is told anew and differently comes too late for them.
+//! Long-running readers call [`Receiver::take_ended`] now and then, so that memory follows the open calls. The receiver
+//! keeps fingerprints of a few thousand calls that were taken out, so that a replay does not bring them back. A
+//! different second end of such a call is ignored as late.
 
 mod call;
 mod carrier;
@@ -44,7 +45,7 @@ use table::ReceivedCallTable;
 /// let (_, part) = receiver.take_ended().remove(0);
 /// assert_eq!((part.name.as_str(), part.args.as_str()), ("add", r#"{"a":2,"b":3}"#));
 /// assert_eq!(receiver.held(), 0);
-/// # Ok::<(), toolpost_a2a::Unreadable>(())
+/// # Ok::<(), toolpost_a2a::UnreadableEventText>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Receiver {
@@ -52,14 +53,14 @@ pub struct Receiver {
     table: ReceivedCallTable,
 }
 
-/// What is taken beside the events of the extension, and how much is kept.
+/// Which events are accepted besides those of the extension, and the bounds of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiverOptions {
-    /// Events in the metadata of text parts, as older agents send them.
+    /// Whether to accept events in the metadata of text parts, as older agents send them.
     pub sidecars: bool,
-    /// Calls and responses in the form of Google's ADK.
+    /// Whether to accept calls and responses in the form of Google's ADK.
     pub adk_parts: bool,
-    /// How much is kept.
+    /// The bounds of the receiver.
     pub bounds: ReceiverBounds,
 }
 
@@ -73,18 +74,18 @@ impl Default for ReceiverOptions {
     }
 }
 
-/// How much a receiver keeps. Beyond a bound it stops growing and counts what it leaves out; it never fails.
+/// The bounds of a receiver. Beyond a bound it stops growing and counts the events that it leaves out; it never fails.
 #[derive(Clone, Debug)]
 pub struct ReceiverBounds {
-    /// Calls of one response stream.
+    /// The most calls of one response stream.
     pub calls_per_stream: usize,
-    /// Calls of all streams together.
+    /// The most calls of all streams together.
     pub calls: usize,
-    /// Bytes of arguments that arrive as pieces of text, for each call. The rest of the text is left out.
+    /// The most bytes of arguments that one call can collect from pieces of text. The rest of the text is left out.
     pub joined_pieces: usize,
-    /// Bytes of everything that is held. A value for which there is no room is replaced by a record of its size.
+    /// The most bytes of all calls together. A value that does not fit is replaced by a record of its size.
     pub bytes: usize,
-    /// Calls that are remembered after they were taken.
+    /// The most calls that are remembered after they were taken out.
     pub remembered: usize,
 }
 
@@ -100,61 +101,62 @@ impl Default for ReceiverBounds {
     }
 }
 
-/// One call of a receiver: the same for as long as the call is held, and never used again.
+/// Identifies one call of a receiver. The key is valid while the call is held and is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(u64);
 
-/// A part that is another one than before.
+/// A call whose part changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPartChange {
-    /// Whose.
+    /// The call.
     pub call: CallKey,
-    /// How far the call has come.
+    /// The phase of the call after the change.
     pub step: CallPhase,
 }
 
-/// How far a call has come.
+/// The phase of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallPhase {
-    /// It is announced; its arguments are not all there.
+    /// The call is announced; its arguments are incomplete.
     Started,
-    /// Its arguments are known.
+    /// The arguments are known.
     Called,
-    /// There is a result so far, and more to come.
+    /// The call has a preliminary result.
     Progressed,
-    /// It has a result or an error.
+    /// The call has a result or an error.
     Ended,
 }
 
-/// What became of events.
+/// The numbers of events by how the receiver treated them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverCounts {
-    /// Tool events of any kind.
+    /// All tool events.
     pub events: u64,
-    /// Ignored, since they do not say which call they tell of.
+    /// Events that were ignored because they name no call.
     pub without_id: u64,
-    /// Ignored, since their call is not open or was taken already.
+    /// Events that were ignored because their call is not open or was taken out.
     pub late: u64,
-    /// Events of calls for which there was no room, and texts that hold more objects than are looked at.
+    /// Events of calls that exceeded a bound, and texts with more objects than the receiver reads.
     pub beyond_bounds: u64,
 }
 
 /// A text that cannot be an event.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableEventText {
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("this is no JSON: {}", of_one_line(.0))]
     Json(#[from] serde_json::Error),
-    /// A line of AI SDK 4 without what every line begins with.
+    /// A line of AI SDK 4 without its code and colon.
     #[error("a line of AI SDK 4 begins with a code and a colon")]
     NoCode,
-    /// A line of AI SDK 4 with a code that it does not have.
+    /// A line of AI SDK 4 with an unknown code.
     #[error("`{0}` is no code of AI SDK 4")]
     UnknownCode(String),
 }
 
-/// Most texts are one line, and those who read many have another number for it.
+/// Shortens the position for texts of one line: streams number their lines themselves, and `line 1` would contradict
+/// that number.
 fn of_one_line(error: &serde_json::Error) -> String {
     error
         .to_string()
@@ -162,17 +164,17 @@ fn of_one_line(error: &serde_json::Error) -> String {
 }
 
 impl Receiver {
-    /// One with options of the caller's.
+    /// A receiver with the given options.
     pub fn new(options: ReceiverOptions) -> Self {
         let table = ReceivedCallTable::new(options.bounds.clone());
         Self { options, table }
     }
 
-    /// Takes one JSON text in and tells which parts it changed, in the order of their events. A part that several events
-    /// changed comes several times.
+    /// Takes in one JSON text and returns the changed parts in the order of their events. A part that several events
+    /// changed appears several times.
     ///
     /// # Errors
-    /// Where the text is no JSON. Nothing is changed then. JSON that holds no tool event is no error.
+    /// If the text is not JSON; the receiver is unchanged then. JSON without a tool event is no error.
     pub fn receive(&mut self, json: &str) -> Result<Vec<CallPartChange>, UnreadableEventText> {
         let object = ReceivedObject::read(json)?;
         let mut changes = Vec::new();
@@ -186,16 +188,16 @@ impl Receiver {
         Ok(changes)
     }
 
-    /// Takes a value in that was read already.
+    /// Takes in a parsed value.
     pub fn receive_value(&mut self, value: &Value) -> Vec<CallPartChange> {
         self.receive(&value.to_string()).unwrap_or_default()
     }
 
-    /// Takes a line of AI SDK 4's data stream in, such as `9:{"toolCallId":…}`. An error (`3:`) names no call: it ends
-    /// one only if a single call is open and the text names it or its tool.
+    /// Takes in a line of AI SDK 4's data stream, such as `9:{"toolCallId":…}`. An error line (`3:`) names no call: it
+    /// ends a call only if exactly one call is open and the text contains its id or its tool.
     ///
     /// # Errors
-    /// Where the line is not of that protocol. Nothing is changed then.
+    /// If the line is not of that protocol; the receiver is unchanged then.
     pub fn receive_v4(&mut self, line: &str) -> Result<Vec<CallPartChange>, UnreadableEventText> {
         let V4Line { code, json } = V4Line::read(line)?;
         let mut changes = Vec::new();
@@ -220,10 +222,11 @@ impl Receiver {
         Ok(changes)
     }
 
-    /// Takes in one JSON text or one line of AI SDK 4's data stream, for streams that may be either. No text is both.
+    /// Takes in one JSON text or one line of AI SDK 4's data stream, for streams that mix both. No text is valid as
+    /// both.
     ///
     /// # Errors
-    /// Those of [`Self::receive`] or [`Self::receive_v4`].
+    /// The errors of [`Self::receive`] or [`Self::receive_v4`].
     pub fn receive_line(&mut self, line: &str) -> Result<Vec<CallPartChange>, UnreadableEventText> {
         if V4Line::is_line(line) {
             self.receive_v4(line)
@@ -245,61 +248,61 @@ impl Receiver {
         }
     }
 
-    /// Everything that is held, in order of first appearance.
+    /// All held calls, in order of first appearance.
     pub fn parts(&self) -> impl Iterator<Item = (CallKey, ToolCallPart)> {
         self.table.calls().map(|(key, call)| (key, call.part()))
     }
 
-    /// One call as it is now; `None` once it was taken.
+    /// The current part of a call; `None` after it was taken out.
     pub fn part(&self, call: CallKey) -> Option<ToolCallPart> {
         self.table.call(call).map(call::PartialToolCall::part)
     }
 
-    /// Whether a call is held and has not ended. A preliminary result does not end it.
+    /// Whether a call is held and has not ended. A preliminary result does not end a call.
     pub fn is_open(&self, call: CallKey) -> bool {
         self.table.call(call).is_some_and(|call| !call.has_ended())
     }
 
-    /// Whether the call was told as a whole, and not only announced or told in pieces.
+    /// Whether an event gave the call as a whole, rather than an announcement or pieces.
     pub fn is_told(&self, call: CallKey) -> bool {
         self.table
             .call(call)
             .is_some_and(call::PartialToolCall::is_told)
     }
 
-    /// Whether anything is known of the arguments, or that there are none.
+    /// Whether any arguments are known, or that there are none.
     pub(crate) fn is_described(&self, call: CallKey) -> bool {
         self.table
             .call(call)
             .is_some_and(call::PartialToolCall::is_described)
     }
 
-    /// Takes the calls out that have ended, in order of first appearance.
+    /// Takes out the calls that have ended, in order of first appearance.
     pub fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
         self.table.take_ended()
     }
 
-    /// Takes one call out; `None` where it is not held or has not ended.
+    /// Takes out one call; `None` if it is not held or has not ended.
     pub fn take(&mut self, call: CallKey) -> Option<ToolCallPart> {
         self.table.take_one(call)
     }
 
-    /// Everything that is held, at the end.
+    /// The parts of all held calls.
     pub fn into_parts(self) -> Vec<ToolCallPart> {
         self.table.into_parts()
     }
 
-    /// How many calls are held.
+    /// The number of held calls.
     pub fn held(&self) -> usize {
         self.table.len()
     }
 
-    /// How many bytes of names, arguments and results are held.
+    /// The size of all held names, arguments and results in bytes.
     pub fn held_bytes(&self) -> usize {
         self.table.bytes()
     }
 
-    /// What became of events so far.
+    /// The counts of events so far.
     pub fn tally(&self) -> ReceiverCounts {
         self.table.tally
     }

@@ -1,8 +1,8 @@
 //! Tool events as chunks of the AI SDK's UI message stream, so that a `useChat` page shows a host's calls.
 //!
-//! Without another wish, only the chunks that version 5 of the SDK knows, because every later one takes them too. Versions 6
-//! and 7 have chunks for approvals. A stream is `data:` lines of
-//! server-sent events, one chunk each, then [`DONE`], under the header [`HEADER`].
+//! By default the stream has only the chunks of version 5 of the SDK, which every later version accepts too. Versions 6
+//! and 7 add chunks for approvals. A stream is `data:` lines of server-sent events with one chunk each, then [`DONE`],
+//! under the header [`HEADER`].
 
 use std::{
     collections::HashMap,
@@ -29,88 +29,88 @@ pub const DONE: &str = "[DONE]";
 pub enum UiChunk {
     /// The message begins.
     Start {
-        /// Its id.
+        /// The message's id.
         message_id: String,
     },
     /// A call begins.
     ToolInputAvailable {
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
         /// The tool.
         tool_name: String,
         /// The arguments.
         input: Value,
-        /// Always: the page's code knows nothing of this host's tools.
+        /// Always true: the page has no code for this host's tools.
         dynamic: bool,
     },
     /// A call succeeded.
     ToolOutputAvailable {
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
-        /// What came of it.
+        /// The output of the call.
         output: Value,
-        /// As above.
+        /// Always true.
         dynamic: bool,
     },
-    /// A call did not.
+    /// A call did not succeed.
     ToolOutputError {
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
-        /// What a person may read of it.
+        /// The reason, for people.
         error_text: String,
-        /// As above.
+        /// Always true.
         dynamic: bool,
     },
     /// A person is asked about a call. From version 6 on.
     ToolApprovalRequest {
-        /// Which question.
+        /// The question's id.
         approval_id: String,
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
     },
     /// A person answered. From version 7 on.
     ToolApprovalResponse {
-        /// Which question.
+        /// The question's id.
         approval_id: String,
-        /// What was answered.
+        /// Whether the person approved the call.
         approved: bool,
-        /// And why, where that was said.
+        /// The reason, if the person gave one.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A call did not run, because a person said no. From version 6 on.
+    /// A call was denied by a person and did not run. From version 6 on.
     ToolOutputDenied {
-        /// Which call.
+        /// The call's id.
         tool_call_id: String,
     },
     /// A module emitted an event during a call. The SDK hands such data to the page and keeps it out of the message.
     DataModuleEvent {
         /// The event and its call.
         data: Value,
-        /// Always.
+        /// Always true.
         transient: bool,
     },
     /// The message is complete.
     Finish,
 }
 
-/// Which version of the SDK reads a stream.
+/// The version of the SDK that reads a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UiVersion {
-    /// Version 5, and every later one without a word of approvals.
+    /// Version 5, and later versions without approvals.
     #[default]
     V5,
-    /// Version 6: questions, and calls that were denied.
+    /// Version 6: approval questions and denied calls.
     V6,
-    /// Version 7: answers too.
+    /// Version 7: approval answers too.
     V7,
 }
 
 /// Turns the events of one stream into chunks.
 ///
-/// A reader of the SDK fails on an end without its call, so a call that was not seen is told right before its end. So is
-/// one that ends with other arguments than it began with: the end itself has no room for them. Of the calls that are
-/// open, a hash of their arguments is remembered.
+/// The SDK's reader fails on an end without its call, so a call that the stream has not seen is written right before
+/// its end. A call that ends with other arguments than it began with is written again too, because the end has no
+/// member for arguments. For this the stream keeps a hash of the arguments of each open call.
 #[derive(Clone, Debug, Default)]
 pub struct UiStream {
     version: UiVersion,
@@ -118,12 +118,12 @@ pub struct UiStream {
 }
 
 impl UiStream {
-    /// One that has seen no event.
+    /// A stream that has seen no event.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same for a reader of that version.
+    /// A stream for a reader of the given version.
     pub fn of_version(version: UiVersion) -> Self {
         Self {
             version,
@@ -131,12 +131,12 @@ impl UiStream {
         }
     }
 
-    /// Whether its reader knows of approvals.
+    /// Whether the reader's version has chunks for approvals.
     pub fn tells_approvals(&self) -> bool {
         self.version >= UiVersion::V6
     }
 
-    /// A person is asked about a call that was told.
+    /// The chunk for an approval question about a call that was written before.
     pub fn approval_requested(&self, tool_call_id: &str, approval_id: &str) -> Option<UiChunk> {
         self.tells_approvals()
             .then(|| UiChunk::ToolApprovalRequest {
@@ -145,7 +145,7 @@ impl UiStream {
             })
     }
 
-    /// A person answered.
+    /// The chunk for a person's answer.
     pub fn approval_answered(
         &self,
         approval_id: &str,
@@ -159,7 +159,7 @@ impl UiStream {
         })
     }
 
-    /// The chunks of the end of a call that did not run because a person said no.
+    /// The chunks for the end of a call that a person denied.
     pub fn denied(&mut self, event: &ToolEvent) -> Vec<UiChunk> {
         let mut chunks = self.chunks(event);
         if self.tells_approvals()
@@ -179,7 +179,7 @@ impl UiStream {
         }
     }
 
-    /// The chunks of an event: one, or two for an end whose call was not seen or whose arguments were changed.
+    /// The chunks of an event: usually one; two for an end whose call was not seen or whose arguments changed.
     pub fn chunks(&mut self, event: &ToolEvent) -> Vec<UiChunk> {
         let tool_call_id = event.tool_call_id().to_owned();
         let end = match event {

@@ -4,29 +4,29 @@ use serde::de::IgnoredAny;
 
 use crate::UnreadableEventText;
 
-/// A line, taken apart.
+/// A line, split into its code and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct V4Line<'a> {
-    /// What it tells.
+    /// The code.
     pub code: V4Code,
-    /// The JSON after the colon. Well formed where the code is [`V4Code::Other`], not looked at yet elsewhere.
+    /// The JSON after the colon. It is checked for [`V4Code::Other`] and unchecked for the other codes.
     pub json: &'a str,
 }
 
-/// What a line tells.
+/// The code of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum V4Code {
     /// `9`: a call with `args`.
     Call,
-    /// `a`: its `result`.
+    /// `a`: the `result` of a call.
     Result,
-    /// `b`: arguments will follow.
+    /// `b`: a call is announced; its arguments follow.
     Start,
-    /// `c`: a piece of them, `argsTextDelta`.
+    /// `c`: a piece of the arguments, `argsTextDelta`.
     Delta,
-    /// `3`: an error as a string, of no call in particular.
+    /// `3`: an error as a string, without the id of a call.
     Error,
-    /// Text, reasoning, the ends of steps and the rest, which tell of no call.
+    /// Text, reasoning, the ends of steps and everything else that concerns no call.
     Other,
 }
 
@@ -51,10 +51,10 @@ impl<'a> V4Line<'a> {
             .is_some_and(|(code, _)| V4Code::of(code).is_some())
     }
 
-    /// Takes a line apart.
+    /// Splits a line.
     ///
     /// # Errors
-    /// Where it has no known code or, after the code of another kind of line, no JSON.
+    /// If the line has no known code, or no JSON after the code of [`V4Code::Other`].
     pub fn read(line: &'a str) -> Result<Self, UnreadableEventText> {
         let (word, json) = line.split_once(':').ok_or(UnreadableEventText::NoCode)?;
         let code = V4Code::of(word)

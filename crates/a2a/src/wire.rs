@@ -1,8 +1,8 @@
-//! A2A's own messages, in the two dialects that peers speak.
+//! A2A's own messages, in the two dialects that peers use.
 //!
-//! One set of types for both. What is written is written in exactly the dialect of the request it answers, with
-//! `to_value`; what is read is read tolerantly, with or without `kind`, in either spelling of roles and states, with
-//! whole numbers that arrive as `2.0`, because peers mix these. Only the agent card is written for both at once.
+//! Both dialects share one set of types. Output is written in exactly the dialect of the request that it answers, with
+//! `to_value`. Input is read tolerantly, because peers mix the dialects: with or without `kind`, in either spelling of
+//! roles and states, with whole numbers written as `2.0`. Only the agent card is written for both dialects at once.
 //!
 //! ```
 //! use serde_json::json;

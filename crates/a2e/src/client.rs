@@ -1,7 +1,8 @@
-//! The agent's end: a connection to a host, over any of three transports.
+//! The agent's side: a connection to a host over one of three transports.
 //!
-//! [`Client`] is what all capabilities share; [`ToolApi`](crate::ToolApi) stands on it. A request has one entry in
-//! the [router](router::Router) and one answer. Every queue has a bound, and every task of a client ends with it.
+//! All capabilities use [`Client`]; [`ToolApi`](crate::ToolApi) is built on it. A request has one entry in the
+//! [router](router::Router) and gets one answer. Every queue is bounded, and every task of a client ends with the
+//! client.
 
 mod error;
 mod events;
@@ -42,18 +43,18 @@ use router::{AnswerRouter, RequestSendProgress, RouterEntry};
 use stdio::StdioWire;
 use wire::{ClientWire, LinkWire};
 
-/// How long a host has to answer a ping.
+/// The time in which a host must answer a ping.
 const PING: Duration = Duration::from_secs(5);
-/// How long running calls get when a client is closed, unless told otherwise.
+/// The default time that running calls get when a client is closed.
 const GRACE: Duration = Duration::from_secs(10);
-/// A host that was told to end its calls by then has so much longer to say how they ended.
+/// The extra time after the grace period in which the host can answer the calls that it ended.
 const AFTER_GRACE: Duration = Duration::from_secs(2);
 
-/// The way to a host.
+/// The connection to a host.
 pub enum HostTransport {
-    /// HTTP, with the host's messages as server-sent events. Comes back by itself after breaks.
+    /// HTTP, with the host's messages as server-sent events. Reconnects by itself.
     Http(HttpHost),
-    /// A child process that speaks on stdin and stdout.
+    /// A child process that reads messages from stdin and writes them to stdout.
     Stdio(StdioCommand),
     /// A host in the same process.
     Link(InProcessLink),
@@ -66,8 +67,8 @@ impl HostTransport {
     }
 }
 
-/// A connection to a host. Clones share it; the last one that goes takes leave of the host in the background, and
-/// [`close`](Self::close) does so properly.
+/// A connection to a host. Clones share the connection. When the last clone is dropped, the client sends `shutdown` in
+/// the background; [`close`](Self::close) also waits for running calls.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<ClientConnection>,
@@ -76,7 +77,7 @@ pub struct Client {
 struct ClientConnection {
     wire: ClientWire,
     router: Arc<AnswerRouter>,
-    /// Held by whoever closes; a second one waits for the first.
+    /// Serializes closing: a second `close` waits for the first.
     closing: Mutex<()>,
 }
 
@@ -90,22 +91,22 @@ impl ClientConnection {
     }
 }
 
-/// What happened on a connection that no call was told about.
+/// Counts of events on a connection that no call reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientCounters {
     /// Messages and lines that could not be read.
     pub unreadable: u64,
-    /// Answers and events that nobody waited for, repeated answers among them.
+    /// Answers and events without a waiting request, repeated answers included.
     pub unexpected: u64,
-    /// Events that never reached their reader: dropped by the host, or here for a slow reader.
+    /// Events that never reached their reader: dropped by the host, or by this client because the reader was slow.
     pub lost_events: u64,
-    /// Streams that broke and came back.
+    /// Reconnected streams.
     pub reconnects: u64,
 }
 
 impl Client {
-    /// Connects and does the handshake.
+    /// Connects and performs the handshake.
     pub async fn connect(
         transport: HostTransport,
         options: ConnectOptions,
@@ -135,13 +136,13 @@ impl Client {
         Ok(client)
     }
 
-    /// The host's answer to the handshake; to the last one, where the session had to be made anew.
+    /// The host's answer to the handshake of the current session.
     pub fn welcome(&self) -> Arc<HandshakeResponse> {
-        // A client that was handed out has been welcomed.
+        // `connect` returns a client only after the handshake, so the answer is present.
         self.inner.router.welcome().unwrap_or_default()
     }
 
-    /// Whether the host said in the handshake that it knows this extension, such as `tool/cancel`.
+    /// Whether the host announced this extension in the handshake, such as `tool/cancel`.
     pub fn announces(&self, extension: &str) -> bool {
         let welcome = self.welcome();
         let lists = welcome
@@ -154,7 +155,7 @@ impl Client {
             .any(|word| word.as_str() == Some(extension))
     }
 
-    /// Asks whether the host is there.
+    /// Checks that the host answers.
     pub async fn ping(&self) -> Result<Pong, CallError> {
         match self.request(Body::ping(), PING).await? {
             Body::Pong(pong) => Ok(pong),
@@ -162,7 +163,7 @@ impl Client {
         }
     }
 
-    /// Sends a message of any kind and waits for its answer. For capabilities that have no API of their own here.
+    /// Sends a message of any kind and waits for its answer. For capabilities without an API in this crate.
     pub async fn request(&self, body: Body, wait: Duration) -> Result<Body, CallError> {
         let mut ticket = self
             .send(body, wait, None, AbandonedRequestAction::Silent)
@@ -170,12 +171,12 @@ impl Client {
         ticket.answer().await.outcome
     }
 
-    /// What the host says without having been asked, from now on.
+    /// The host's notices from now on.
     pub fn notices(&self) -> HostNotices {
         self.inner.router.notices()
     }
 
-    /// What happened that no call was told about.
+    /// Counts of events that no call reported.
     pub fn counters(&self) -> ClientCounters {
         let counts = &self.inner.router.counts;
         ClientCounters {
@@ -186,20 +187,20 @@ impl Client {
         }
     }
 
-    /// Whether requests can still be sent. A host behind HTTP that cannot be reached may come back, so that counts.
+    /// Whether requests can still be sent. This includes an HTTP host that is unreachable now, because it may come
+    /// back.
     pub fn is_open(&self) -> bool {
         self.inner.router.over().is_none()
     }
 
-    /// Takes leave of the host. Running calls get ten seconds to end.
+    /// Closes the connection. Running calls get ten seconds to end.
     pub async fn close(&self) {
         self.close_within(GRACE).await;
     }
 
-    /// Takes leave of the host. Running calls get so long to end; new ones are refused at once.
+    /// Closes the connection. Running calls get `grace` to end; new ones are refused at once.
     ///
-    /// Returns when everything that ran for this client has ended. A child process is waited for, and ended if it
-    /// does not end by itself.
+    /// Returns when all tasks of this client have ended. A child process that does not exit by itself is ended.
     pub async fn close_within(&self, grace: Duration) {
         let ClientConnection {
             wire,
@@ -218,12 +219,11 @@ impl Client {
         router.end(&CallError::Closed);
     }
 
-    /// Counts up whenever a list of tools fetched before may be out of date.
+    /// A counter that changes whenever a fetched list of tools may be out of date.
     pub(crate) fn lists(&self) -> u64 {
         self.inner.router.lists()
     }
 
-    /// Puts a request on its way.
     pub(crate) async fn send(
         &self,
         body: Body,
@@ -267,7 +267,7 @@ impl Client {
         })
     }
 
-    /// Asks the host to stop a call. `false`: there was nothing to stop.
+    /// Asks the host to stop a call. `false`: the call was not running.
     pub(crate) async fn cancel(&self, id: Uuid) -> Result<bool, CallError> {
         match self.request(cancel_of(id), PING).await? {
             Body::ToolCancelResponse(answer) => Ok(answer.ok),
@@ -297,7 +297,7 @@ fn cancel_of(id: Uuid) -> Body {
     })
 }
 
-/// An answer of another kind than was asked for.
+/// The error for an answer of the wrong kind.
 pub(crate) fn unlike(expected: &str, given: &Body) -> CallError {
     CallError::Malformed {
         reason: format!("it is a `{}` where a `{expected}` should be", given.kind()),
@@ -310,7 +310,7 @@ impl Drop for ClientConnection {
             self.wire.leave();
             self.router.end(&CallError::Closed);
         } else {
-            // Closed, or ended by the host: what is left to end is a close that was itself given up.
+            // The client is closed, or the host ended the connection. Tasks remain only if `close` was cancelled.
             self.wire.stop();
         }
     }
@@ -324,11 +324,11 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A request on its way: where its answer will be, and what becomes of it when nobody waits any more.
+/// A sent request: the receiver of its answer, and the action if the caller stops waiting.
 pub(crate) struct OutstandingRequest {
     client: Client,
     pub(crate) id: Uuid,
-    /// Gone once there is an answer.
+    /// `None` once the answer was received.
     answer: Option<oneshot::Receiver<RequestAnswer>>,
     pub(crate) events: Option<mpsc::Receiver<DeliveredToolEvent>>,
     deadline: Instant,
@@ -341,7 +341,7 @@ impl OutstandingRequest {
         &self.client
     }
 
-    /// The next event. `None`: no more of them, or it is too late.
+    /// The next event. `None`: there are no more events, or the deadline has passed.
     pub(crate) async fn event(&mut self) -> Option<DeliveredToolEvent> {
         timeout_at(self.deadline, self.events.as_mut()?.recv())
             .await
@@ -349,7 +349,7 @@ impl OutstandingRequest {
             .flatten()
     }
 
-    /// The answer, or an error when it is too late. Once.
+    /// The answer, or an error if the deadline has passed. Can be taken once.
     pub(crate) async fn answer(&mut self) -> RequestAnswer {
         let lost = |error| RequestAnswer {
             outcome: Err(error),
@@ -373,7 +373,7 @@ impl OutstandingRequest {
         }
     }
 
-    /// Lets the request go on without anybody waiting for it.
+    /// Stops waiting and lets the request continue.
     pub(crate) fn detach(mut self) {
         self.parting = AbandonedRequestAction::Silent;
     }

@@ -1,7 +1,7 @@
-//! How a message looks on a wire: one JSON object, in pure ASCII, on one line or as one server-sent event.
+//! The wire form of a message: one JSON object in pure ASCII, on one line or as one server-sent event.
 //!
-//! Readers in the field split their input at every character that Unicode calls a line break and re-read a
-//! pending line with every few hundred bytes, so text is escaped and long messages are broken up between tokens.
+//! Existing clients split their input at every character that Unicode calls a line break, and reread an incomplete line
+//! with every few hundred bytes. Therefore text is escaped and long messages are broken into lines between tokens.
 
 mod format;
 mod heading;
@@ -15,40 +15,40 @@ use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody, ToolEventMessage}
 use format::AsciiFormatter;
 pub use heading::MessageHeading;
 
-/// The version this crate speaks.
+/// The protocol version of this crate.
 pub const VERSION: &str = "1.0";
-/// Deeper nesting than this is not read.
+/// Messages with deeper nesting are refused.
 pub const MAX_DEPTH: usize = 128;
-/// A longer id is not taken.
+/// Messages with longer ids are refused.
 pub const MAX_ID: usize = 256;
-/// How much is told of why a message cannot be read, in characters.
+/// The length of the quoted reason why a message cannot be read, in characters.
 const MAX_REASON: usize = 200;
-/// The longest request that is not a call.
+/// The limit of a request that is not a call.
 const MAX_SMALL: usize = 64 << 10;
-/// How long a line of a server-sent event gets before it is broken between two tokens.
+/// A line of a server-sent event is broken between two tokens after this many bytes.
 const EVENT_LINE: usize = 8 << 10;
 
-/// What stands around a message.
+/// The framing of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageFraming {
-    /// A line of its own: stdio.
+    /// One line: stdio.
     Line,
     /// A server-sent event.
     Event,
 }
 
-/// A message about to be written, whose body may be borrowed.
+/// A message to be written. Its body may be borrowed.
 #[derive(Serialize)]
 pub struct OutgoingMessage<'a, B> {
-    /// The word for what it says.
+    /// The message type.
     #[serde(rename = "type")]
     pub kind: &'a str,
-    /// Its id; left out where empty.
+    /// The id; left out if empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub id: &'a str,
     /// The protocol version.
     pub version: &'a str,
-    /// When, in Unix seconds.
+    /// The time, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ts: Option<f64>,
     /// The fields.
@@ -69,7 +69,7 @@ impl<'a> From<&'a Message> for OutgoingMessage<'a, WireBody<'a>> {
     }
 }
 
-/// A body, written without its name.
+/// A body that is written without its type.
 pub struct WireBody<'a>(&'a Body);
 
 impl Serialize for WireBody<'_> {
@@ -78,7 +78,7 @@ impl Serialize for WireBody<'_> {
     }
 }
 
-/// Events inside another message are whole messages there, with their type.
+/// Writes events inside another message as whole messages, with their type.
 pub(crate) fn whole_events<S: Serializer>(
     events: &(impl AsRef<[ToolEventMessage]> + ?Sized),
     serializer: S,
@@ -103,7 +103,7 @@ impl Serialize for WholeEvent<'_> {
     }
 }
 
-/// Appends a message in its frame. An event is named so that a reader can say how far it got.
+/// Appends a message in its frame. A server-sent event gets its id as event id, so that a reader can resume after it.
 pub fn encode_into<B: Serialize>(
     out: &mut Vec<u8>,
     message: &OutgoingMessage<'_, B>,
@@ -119,7 +119,8 @@ pub fn encode_into<B: Serialize>(
     let start = out.len();
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, formatter);
     if message.serialize(&mut serializer).is_err() {
-        // Only text that claims to be JSON and is not can fail; the reader must hear of something.
+        // Serialization fails only for text that claims to be JSON and is not. The reader gets an error instead of
+        // silence.
         out.truncate(start);
         let lost = ErrorMessage::new(ErrorCode::RuntimeError, "an answer could not be written");
         let body = OutgoingMessage {
@@ -144,7 +145,7 @@ pub fn encode(message: &Message, framing: MessageFraming) -> Vec<u8> {
     out
 }
 
-/// The envelope, before anything is known of the body.
+/// The envelope of a message whose body is not read yet.
 #[derive(Deserialize)]
 struct RawMessageEnvelope<'a> {
     #[serde(default, borrow, rename = "type", deserialize_with = "present")]
@@ -159,23 +160,23 @@ struct RawMessageEnvelope<'a> {
     ts: Option<&'a RawValue>,
 }
 
-/// A field that is there, be it null.
+/// A present field, `null` included.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Who reads.
+/// The reading side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderSide {
-    /// A host: of what only hosts say, it need not know more than the type.
+    /// A host. It reads only the type of messages that only hosts send.
     Host,
     /// An agent.
     Agent,
 }
 
-/// Reads one message. What cannot be read is refused with the very error its sender should get.
+/// Reads one message. An unreadable message is refused with the error that its sender should get.
 pub fn decode(bytes: &[u8], side: ReaderSide) -> Result<Message, Box<ErrorMessage>> {
     let unreadable = |reason: String| {
         Box::new(ErrorMessage::new(ErrorCode::ParseError, shortened(&reason)).to(id_in(bytes)))
@@ -227,7 +228,8 @@ pub fn decode(bytes: &[u8], side: ReaderSide) -> Result<Message, Box<ErrorMessag
             None => return Err(invalid(&id, "the `version` must be a string")),
         },
     };
-    // A call and a message for a capability of its own may be large; the words of everything else are kept for a while.
+    // Calls and messages of other capabilities may be large. All other requests are limited, because their text is kept
+    // for a while.
     let is_small = Body::is_request(&kind) && Body::is_known(&kind) && kind != "tool/call/req";
     if side == ReaderSide::Host && is_small && text.len() > MAX_SMALL {
         let reason = format!("a `{}` may be {MAX_SMALL} bytes long", shortened(&kind));
@@ -255,11 +257,11 @@ pub fn decode(bytes: &[u8], side: ReaderSide) -> Result<Message, Box<ErrorMessag
     })
 }
 
-/// The fields of a body, with the place of whatever is wrong.
+/// Reads the fields of a body. An error names the place of the wrong field.
 pub(crate) fn fields<B: DeserializeOwned>(
     text: &str,
 ) -> Result<B, serde_path_to_error::Error<serde_json::Error>> {
-    // The plain way first: keeping track of the place costs as much as reading.
+    // The plain parse comes first, because tracking the place costs as much as parsing.
     match serde_json::from_str(text) {
         Ok(body) => Ok(body),
         Err(_) => serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text)),
@@ -289,7 +291,7 @@ fn words(raw: &RawValue) -> Option<Cow<'_, str>> {
 #[derive(Deserialize)]
 struct BorrowedJsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A reason may quote the message, and the message may be megabytes.
+/// Shortens a reason. It may quote the message, which can have megabytes.
 fn shortened(reason: &str) -> String {
     match reason.char_indices().nth(MAX_REASON) {
         Some((end, _)) => format!("{}…", &reason[..end]),
@@ -297,7 +299,7 @@ fn shortened(reason: &str) -> String {
     }
 }
 
-/// The id of a message that cannot be read as a whole, where its beginning tells one.
+/// The id of a message that cannot be read as a whole, if its beginning holds one.
 pub fn id_in(head: &[u8]) -> String {
     let mut place = 0;
     let mut depth = 0_usize;
@@ -333,7 +335,7 @@ pub fn id_in(head: &[u8]) -> String {
     String::new()
 }
 
-/// Where the string that begins at a place ends.
+/// The end of the string that begins at `start`.
 fn string_end(text: &[u8], start: usize) -> Option<usize> {
     let mut place = start + 1;
     loop {
@@ -352,7 +354,7 @@ fn invalid(id: &str, message: impl Into<String>) -> Box<ErrorMessage> {
 fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> Box<ErrorMessage> {
     let path = shortened(&error.path().to_string());
     let reason = error.inner().to_string();
-    // The column is of the whole message, which the sender did not write by hand.
+    // The column refers to the whole message, which the sender did not write by hand, so it is left out.
     let reason = shortened(reason.split(" at line ").next().unwrap_or_default());
     let reason = reason.as_str();
     let missing = reason
@@ -372,12 +374,12 @@ fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) ->
     Box::new(refused)
 }
 
-/// Whether a reader like this one would refuse a text for its nesting.
+/// Whether a reader with this crate's limit would refuse a text for its nesting.
 pub(crate) fn is_too_deep(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| depth(text) > MAX_DEPTH)
 }
 
-/// How deep the brackets of a text are nested, strings left out.
+/// The depth of the brackets of a text, strings left out.
 fn depth(text: &str) -> usize {
     let mut deepest = 0_usize;
     let mut now = 0_usize;

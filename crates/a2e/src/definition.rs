@@ -1,7 +1,7 @@
-//! A tool as A2E describes it: parameters by name, each with one type.
+//! The A2E description of a tool: parameters by name, each with one type.
 //!
-//! The protocol's parameters say less than JSON Schema, so a definition also carries the schema itself wherever
-//! the parameters do not tell all of it. Clients that do not know the extra field ignore it.
+//! The protocol's parameters express less than JSON Schema, so a definition also carries the schema if the parameters
+//! do not cover all of it. Clients without this extension ignore the field.
 
 mod parameter;
 
@@ -18,24 +18,24 @@ use crate::lax;
 /// A tool in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// What goes in.
+    /// The parameters of the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_parameters: Vec<ToolParameter>,
-    /// What comes out.
+    /// The parameters of the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_parameters: Vec<ToolParameter>,
-    /// Whether it reports events while it runs.
+    /// Whether the tool reports events while it runs.
     #[serde(
         default = "yes",
         deserialize_with = "lax::flag",
         skip_serializing_if = "Clone::clone"
     )]
     pub streaming: bool,
-    /// Whether it is safe to repeat.
+    /// Whether the tool is safe to repeat.
     #[serde(
         default,
         deserialize_with = "lax::flag",
@@ -45,26 +45,26 @@ pub struct ToolDefinition {
     /// Classification words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Its version.
+    /// The tool's version.
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: String,
-    /// The collection it belongs to.
+    /// The collection that the tool belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolkit: Option<String>,
-    /// Whether it stays out of lists until it is asked for.
+    /// Whether the tool is left out of lists until it is asked for.
     #[serde(
         default,
         deserialize_with = "lax::flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub defer_loading: bool,
-    /// What sort of thing it is. An extension.
+    /// The kind of the tool. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The schema of the arguments, where the parameters do not tell all of it. An extension.
+    /// The schema of the arguments, if the parameters do not cover all of it. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
-    /// The same for the output. An extension.
+    /// The schema of the output, if the parameters do not cover all of it. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
@@ -82,7 +82,7 @@ fn is_first_version(version: &str) -> bool {
 }
 
 impl ToolDefinition {
-    /// A declared tool under the name it has on the wire.
+    /// The definition of a declared tool under its wire name.
     pub fn of(name: &str, declaration: &Declaration, deferred: bool) -> Self {
         let input = &declaration.input.schema;
         let output = declaration.output.schema.as_deref();
@@ -110,7 +110,7 @@ impl ToolDefinition {
         }
     }
 
-    /// The schema of what comes out, where the definition tells something of it.
+    /// The schema of the output, if the definition describes it.
     pub fn result_schema(&self) -> Option<Value> {
         match &self.output_schema {
             Some(schema) => Some(schema.clone()),
@@ -119,7 +119,7 @@ impl ToolDefinition {
         }
     }
 
-    /// The schema of the arguments: the host's own, or as much as the parameters tell.
+    /// The schema of the arguments: the host's own, or one built from the parameters.
     pub fn schema(&self) -> Cow<'_, Value> {
         match &self.input_schema {
             Some(schema) => Cow::Borrowed(schema),

@@ -1,5 +1,5 @@
-//! Reading scalars as leniently as the field's own validators do: whole floats and numeric strings for integers,
-//! words for flags. What they refuse is refused here too, null above all.
+//! Reads scalars as leniently as the protocol's own validators: whole floats and numeric strings for integers, words
+//! for flags. Values that those validators refuse are refused here too, `null` above all.
 
 use std::{fmt, time::Duration};
 
@@ -8,7 +8,7 @@ use serde::{
     de::{Error, Unexpected, Visitor},
 };
 
-/// A name or an id, which nobody needs longer.
+/// A name or an id, with a limit that no usual client reaches.
 pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.len() > MAX_NAME {
@@ -19,10 +19,9 @@ pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Ok(name)
 }
 
-/// The longest name.
 const MAX_NAME: usize = 1_024;
 
-/// A flag, or null for no.
+/// A flag; `null` counts as false.
 pub(crate) fn maybe_flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     #[derive(Deserialize)]
     struct Given(#[serde(deserialize_with = "flag")] bool);
@@ -57,7 +56,7 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     deserializer.deserialize_any(Flag)
 }
 
-/// A number, also as text.
+/// A number, also written as text.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     struct Number;
     impl Visitor<'_> for Number {
@@ -86,10 +85,9 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, 
     deserializer.deserialize_any(Number)
 }
 
-/// The largest whole number that a float still tells apart from its neighbours.
+/// The largest whole number that a float distinguishes from its neighbours.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A whole number.
 pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let given = number(deserializer)?;
     if given.fract() == 0.0 && given.abs() <= EXACT {
@@ -101,7 +99,7 @@ pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64,
     ))
 }
 
-/// A whole number from 0 up.
+/// A whole number, 0 or more.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let given = integer(deserializer)?;
     u64::try_from(given).map_err(|_| {
@@ -113,7 +111,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Seconds over 0, with or without a fraction.
+/// Seconds, more than 0, optionally with a fraction.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let time = patience(deserializer)?;
     if time.is_zero() {
@@ -125,7 +123,7 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dura
     }
 }
 
-/// Seconds from 0 up. What is longer than a day is a day.
+/// Seconds, 0 or more. Longer times count as one day.
 pub(crate) fn patience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let given = number(deserializer)?;
     if given.is_nan() || given < 0.0 {
@@ -136,7 +134,7 @@ pub(crate) fn patience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dur
     Ok(Duration::from_secs_f64(given.min(86_400.0)))
 }
 
-/// Other hosts take whole seconds only, so a fraction is rounded up.
+/// Rounds up to whole seconds, because other hosts accept nothing else.
 pub(crate) fn whole_seconds<S: Serializer>(
     time: &Duration,
     serializer: S,

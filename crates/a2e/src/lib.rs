@@ -1,8 +1,8 @@
-//! A2E, the agent-to-environment protocol: its messages, how they are written, and a client for agents.
+//! A2E, the agent-to-environment protocol: its messages, their wire form, and a client for agents.
 //!
-//! [`Message`] and its bodies are the vocabulary, [`codec`] the only place that knows how they look on a wire,
-//! [`projection`] how Toolpost's own results, events and declarations read in it. The real clients of this
-//! protocol drop a message with one wrong field without a word, so every shape here is as they accept it.
+//! [`Message`] and its bodies are the vocabulary. Only [`codec`] reads and writes their wire form, and [`projection`]
+//! translates Toolpost's own results, events and declarations into it. Existing clients of this protocol silently drop
+//! a message with one wrong field, so every shape follows those clients.
 //!
 //! An agent connects a [`Client`] over HTTP, to a child process or to a host in the same process, and calls tools
 //! through a [`ToolApi`].

@@ -1,4 +1,4 @@
-//! Every message, as a type. Field names and defaults are the wire's; `core` and `tools` are the two families.
+//! The type of every message. Field names and defaults are those of the wire; the messages are in `core` and `tools`.
 
 mod core;
 mod tools;
@@ -18,18 +18,18 @@ pub use tools::{
 /// One message.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Unique per message; answers name it as `req_id`. Empty where the sender gave none.
+    /// Unique per message; answers repeat it as `req_id`. Empty if the sender gave none.
     pub id: String,
-    /// The protocol version the sender speaks, where it said.
+    /// The protocol version of the sender, if the sender gave it.
     pub version: Option<String>,
-    /// When it was sent, in Unix seconds. Left out where nobody needs it.
+    /// The time of sending, in Unix seconds. Left out if no reader needs it.
     pub ts: Option<f64>,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
 impl Message {
-    /// A message with an id of its own.
+    /// A message with a new id.
     pub fn new(body: Body) -> Self {
         Self {
             id: Uuid::new_v4().simple().to_string(),
@@ -39,7 +39,7 @@ impl Message {
         }
     }
 
-    /// A message without an id: the reader makes one up. For events, which nobody answers.
+    /// A message without an id: the reader makes one up. For events, which are never answered.
     pub fn unnamed(body: Body) -> Self {
         Self {
             id: String::new(),
@@ -52,16 +52,16 @@ impl Message {
 
 macro_rules! bodies {
     ($($(#[$doc:meta])* $name:ident($body:ty) = $kind:literal;)*) => {
-        /// What a message says.
+        /// The content of a message, by its type.
         #[derive(Clone, Debug)]
         pub enum Body {
             $($(#[$doc])* $name($body),)*
-            /// A message of a type this crate does not know, for capabilities of others.
+            /// A message of a type unknown to this crate, for other capabilities.
             Other(OtherBody),
         }
 
         impl Body {
-            /// The word on the wire.
+            /// The message type on the wire.
             pub fn kind(&self) -> &str {
                 match self {
                     $(Self::$name(_) => $kind,)*
@@ -69,12 +69,12 @@ macro_rules! bodies {
                 }
             }
 
-            /// Whether a type is one of this crate's own.
+            /// Whether this crate defines a message type.
             pub(crate) fn is_known(kind: &str) -> bool {
                 matches!(kind, $($kind)|*)
             }
 
-            /// Reads the fields of a message of a known type. `None`: the type is not known.
+            /// Reads the fields of a message. `None`: the type is unknown.
             pub(crate) fn read(kind: &str, text: &str) -> Option<Result<Self, serde_path_to_error::Error<serde_json::Error>>> {
                 match kind {
                     $($kind => Some(crate::codec::fields::<$body>(text).map(Self::$name)),)*
@@ -82,7 +82,7 @@ macro_rules! bodies {
                 }
             }
 
-            /// Writes the fields, after the envelope's.
+            /// Writes the fields, after the fields of the envelope.
             pub(crate) fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::Serialize as _;
                 match self {
@@ -95,44 +95,44 @@ macro_rules! bodies {
 }
 
 bodies! {
-    /// An agent introduces itself.
+    /// The agent introduces itself.
     HandshakeRequest(HandshakeRequest) = "handshake/req";
-    /// The host lets it in, or not.
+    /// The host accepts or refuses the agent.
     HandshakeResponse(HandshakeResponse) = "handshake/resp";
-    /// Is somebody there?
+    /// Checks that the peer answers.
     Ping(core::Ping) = "ping";
-    /// Yes.
+    /// Answers a ping.
     Pong(Pong) = "pong";
-    /// The agent leaves.
+    /// The agent disconnects.
     Shutdown(Shutdown) = "shutdown";
-    /// A message could not be answered as it wished.
+    /// The request failed with an error of the protocol.
     Error(ErrorMessage) = "error";
-    /// Something happened, whatever the capability.
+    /// An event of any capability.
     InvokeEvent(InvokeEvent) = "invoke/event";
-    /// Which tools are there?
+    /// Asks for the list of tools.
     ToolListRequest(ToolListRequest) = "tool/list/req";
-    /// These.
+    /// The list of tools.
     ToolListResponse(ToolListResponse) = "tool/list/resp";
-    /// Call a tool.
+    /// Calls a tool.
     ToolCallRequest(ToolCallRequest) = "tool/call/req";
-    /// How the call ended.
+    /// The result of a call.
     ToolCallResponse(ToolCallResponse) = "tool/call/resp";
-    /// Something happened on the way of a call.
+    /// An event of a running call.
     ToolEvent(ToolEventMessage) = "tool/event";
-    /// Stop a call. An extension, announced in the handshake.
+    /// Stops a call. An extension, announced in the handshake.
     ToolCancelRequest(ToolCancelRequest) = "tool/cancel/req";
-    /// Whether there was a call to stop.
+    /// Whether the call was running.
     ToolCancelResponse(ToolCancelResponse) = "tool/cancel/resp";
-    /// The list of tools is another one now. An extension, sent to whoever asked for it in the handshake.
+    /// The list of tools changed. An extension, sent to agents that requested it in the handshake.
     ToolListChanged(core::ToolListChanged) = "tool/list/changed";
 }
 
-/// A message of a type this crate does not know.
+/// A message of a type unknown to this crate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherBody {
-    /// The word on the wire.
+    /// The message type on the wire.
     pub kind: String,
-    /// Everything but the envelope.
+    /// All fields except those of the envelope.
     pub fields: Map<String, Value>,
 }
 
@@ -147,12 +147,12 @@ impl Body {
         Self::ToolListChanged(core::ToolListChanged {})
     }
 
-    /// Whether a type is one that agents send.
+    /// Whether agents send messages of this type.
     pub(crate) fn is_request(kind: &str) -> bool {
         matches!(kind, "ping" | "shutdown") || kind.ends_with("/req")
     }
 
-    /// The message this one belongs to, where it belongs to one.
+    /// The message that this one belongs to, if any.
     pub fn req_id(&self) -> Option<&str> {
         match self {
             Self::HandshakeResponse(body) => Some(&body.req_id),
@@ -173,7 +173,7 @@ impl Body {
         }
     }
 
-    /// Names the message this one answers, unless it says so itself.
+    /// Sets the message that this one answers, unless it is set.
     pub fn answer_to(&mut self, id: &str) {
         let req_id = match self {
             Self::HandshakeResponse(body) => &mut body.req_id,

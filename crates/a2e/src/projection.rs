@@ -1,4 +1,4 @@
-//! Toolpost's own results and events in A2E's words. The host writes them from here; nothing else invents any.
+//! Translates Toolpost's results and events into A2E. The host writes all of them through this module.
 
 mod data;
 
@@ -16,10 +16,10 @@ use toolpost_model::{
 use crate::{ToolCallResponse, ToolEventMessage, ToolResult, codec};
 use data::ResultData;
 
-/// A longer text should be cut in a server-sent event: readers in the field are quadratic in the length of a line.
+/// The limit of a text in a server-sent event: existing clients take quadratic time in the length of a line.
 pub const MAX_TEXT: usize = 512 << 10;
 
-/// The answer to a call, written straight from the host's result.
+/// The answer to a call, serialized directly from the host's result.
 #[derive(Serialize)]
 pub struct CallResponseView<'a> {
     req_id: &'a str,
@@ -73,7 +73,7 @@ struct ResultView<'a> {
 impl<'a> CallResponseView<'a> {
     /// The answer to the request `req_id`, which called the tool by `tool_name`.
     ///
-    /// Its text takes `most` bytes at most once it is written; see [`MAX_TEXT`].
+    /// Its text takes at most `most` bytes in written form; see [`MAX_TEXT`].
     pub fn of(
         req_id: &'a str,
         tool_name: &'a str,
@@ -90,7 +90,7 @@ impl<'a> CallResponseView<'a> {
         )
     }
 
-    /// The same for a tool of a plugin, whose data stays as the plugin gave it.
+    /// The answer to a call of a plugin's tool, with the data exactly as the plugin gave it.
     pub fn of_plugin(
         req_id: &'a str,
         tool_name: &'a str,
@@ -122,7 +122,7 @@ impl<'a> CallResponseView<'a> {
                 tool_name,
                 duration_ms: result.timings.total_us / 1_000,
                 data,
-                // The summary of a failure is the error again, unless the tool gave one of its own.
+                // The summary of a failure is the error message, unless the tool gave its own summary.
                 summary: match error {
                     None => result.summary.as_deref(),
                     Some(_) => own_word(result, SUMMARY).and_then(Value::as_str),
@@ -153,12 +153,12 @@ impl<'a> CallResponseView<'a> {
         }
     }
 
-    /// When the call ended, as the message's own time.
+    /// The time when the call ended, used as the message's time.
     pub fn ts(&self) -> f64 {
         self.created_at
     }
 
-    /// The same as a message of its own, for callers in the same process.
+    /// The answer as an owned message, for callers in the same process.
     pub fn to_message(&self) -> ToolCallResponse {
         let data = &self.data;
         ToolCallResponse {
@@ -191,7 +191,7 @@ impl<'a> CallResponseView<'a> {
     }
 }
 
-/// The answer to a call that goes on in the background: where its end is asked for.
+/// The answer to a call that continues in the background. It tells the agent how to ask for the result.
 pub fn backgrounded(req_id: &str, tool_name: &str, call: InvocationId) -> ToolCallResponse {
     let hint = "it runs on; ask for its end with the tool `call_result`";
     ToolCallResponse {
@@ -223,7 +223,7 @@ pub fn backgrounded(req_id: &str, tool_name: &str, call: InvocationId) -> ToolCa
     }
 }
 
-/// The message with the hint: clients of this protocol have no other place for it.
+/// The error message with its hint: clients of this protocol have no other field for it.
 fn told(error: &ToolError) -> Cow<'_, str> {
     match &error.hint {
         None => Cow::Borrowed(&error.message),
@@ -231,7 +231,7 @@ fn told(error: &ToolError) -> Cow<'_, str> {
     }
 }
 
-/// What to do next: as the error says, or where the rest of a text is that was cut for the wire alone.
+/// The hint of the error, or the place of the rest of a text that was cut for the wire.
 fn hint(result: &HostResult, cut: bool) -> Option<Cow<'_, str>> {
     let of_error = result
         .error
@@ -247,13 +247,13 @@ fn hint(result: &HostResult, cut: bool) -> Option<Cow<'_, str>> {
     of_error.or_else(|| cut.then(whole))
 }
 
-/// From the record alone, so that a repeat of an answer is the same to the last digit.
+/// The time when the call ended. It is computed from the record alone, so that a repeated answer is identical.
 fn ended_at(result: &HostResult) -> f64 {
     let began = result.invocation_id.unix_millis();
     (began + result.timings.total_us / 1_000) as f64 / 1_000.0
 }
 
-/// The code that a tool of this very protocol gave its failure.
+/// The error code of a tool that uses this protocol itself.
 fn own_code(result: &HostResult) -> Option<&str> {
     own_word(result, ERROR_CODE)?.as_str()
 }
@@ -262,14 +262,14 @@ fn own_word<'a>(result: &'a HostResult, key: &str) -> Option<&'a Value> {
     result.error.as_ref()?.details.as_ref()?.get(key)
 }
 
-/// Where the details of a failure hold the code that a tool of this very protocol gave it.
+/// The member of the error details that holds the error code of a tool that uses this protocol itself.
 pub const ERROR_CODE: &str = "a2e_error_code";
-/// The same for the summary of a failed result.
+/// The member for the summary of a failed result.
 pub const SUMMARY: &str = "a2e_summary";
-/// The same for whether the tool cut its data.
+/// The member that tells whether the tool cut its data.
 pub const TRUNCATED: &str = "a2e_truncated";
 
-/// The protocol's own code for a kind of failure.
+/// The protocol's error code for a class of errors.
 pub fn error_code(class: ErrorClass) -> &'static str {
     match class {
         ErrorClass::UnknownTool => "unknown_tool",
@@ -297,7 +297,7 @@ pub fn error_code(class: ErrorClass) -> &'static str {
     }
 }
 
-/// An event of a call. `None`: one that this protocol has no word for, such as a stage.
+/// An event of a call. `None`: the protocol has no such event, for example for stages.
 pub fn event(req_id: &str, event: &Event) -> Option<ToolEventMessage> {
     let (kind, data) = match &event.body {
         EventBody::Stage { .. } | EventBody::Message { .. } => return None,
@@ -313,7 +313,7 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEventMessage> {
                 .or(share)
                 .filter(|percent| percent.is_finite())
             {
-                // Whole, as clients want it.
+                // Clients expect a whole number.
                 data.insert(
                     "pct".to_owned(),
                     Value::from(percent.clamp(0.0, 100.0) as u8),
@@ -357,7 +357,8 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEventMessage> {
                 object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })),
             )
         }
-        // Its bytes do not come with the event: clients that add chunks up add nothing, the others ask for the reference.
+        // The event does not carry the artifact's bytes. Clients that concatenate chunks then add nothing, and other
+        // clients fetch the reference.
         EventBody::Kept(piece) => (
             "artifact",
             object(json!({
@@ -370,7 +371,7 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEventMessage> {
                 "final": true,
             })),
         ),
-        // The protocol's clients know no kind of its own for output; a log line they show. The counters are extra.
+        // Clients of this protocol have no event for output, but they show log lines. The counters are an addition.
         EventBody::Output(chunk) => (
             "log",
             object(json!({

@@ -1,51 +1,51 @@
-//! Server-sent events, read as they come: any cut between pieces, any of the three line ends, several data
-//! lines an event. Nothing is read twice and nothing grows without bound.
+//! Parses server-sent events incrementally: any cut between pieces, any of the three line ends, several data lines in
+//! an event. Each byte is processed once, and all buffers are bounded.
 //!
-//! The client reads a host's messages with it. It opens nothing and knows no message, so it reads any other stream
-//! of events as well.
+//! The client reads a host's messages with this parser. The parser opens no connection and does not depend on A2E's
+//! messages, so it can read any stream of events.
 //!
-//! A reader of our own: `sse-stream` keeps a line of any length, ends at text that is not UTF-8, and gives neither
-//! comments nor the beginning of an event that is too long, which names the call that failed.
+//! The crate `sse-stream` does not fit: it keeps a line of any length, fails on text that is not UTF-8, and reports
+//! neither comments nor the beginning of an event that is too long, which names the call that failed.
 
-/// How much of an event that is too long is kept.
+/// The kept part of an event that is too long.
 const HEAD: usize = 4 << 10;
-/// Longer names of events are not remembered.
+/// Longer event ids are ignored.
 const ID_LIMIT: usize = 1 << 10;
-/// What stands before the data in its line.
+/// The prefix of a data line.
 const FIELD: usize = "data: ".len();
-/// Space that an ordinary event may keep for the next one.
+/// Buffers up to this size are kept for the next event.
 const KEPT: usize = 1 << 20;
 
-/// What a stream says.
+/// An item of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sse<'a> {
     /// The data lines of one event, joined.
     Event(&'a [u8]),
     /// The beginning of an event that is too long.
     TooLong(&'a [u8]),
-    /// A comment: the host is alive.
+    /// A comment, which shows that the host is alive.
     Comment,
 }
 
-/// Reads one stream. A new stream needs [`SseParser::restart`].
+/// Parses one stream. Call [`SseParser::restart`] for a new stream.
 #[derive(Debug)]
 pub struct SseParser {
     limit: usize,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
-    /// The data of the event so far, each line with its end.
+    /// The data of the current event, each line with its line end.
     data: Vec<u8>,
     too_long: bool,
-    /// The name of the event so far.
+    /// The id of the current event.
     id: Option<String>,
-    /// The name of the last whole event.
+    /// The id of the last whole event.
     last_id: Option<String>,
-    /// The last byte was a carriage return, so that a newline now belongs to it.
+    /// Whether the last byte was a carriage return; a newline that follows belongs to it.
     after_return: bool,
 }
 
 impl SseParser {
-    /// A reader of events with at most so many bytes of data. Of longer ones only the beginning is told.
+    /// A parser for events with at most `limit` bytes of data. Of longer events it reports only the beginning.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -58,12 +58,12 @@ impl SseParser {
         }
     }
 
-    /// The name of the last event that came whole, for asking for what comes after it.
+    /// The id of the last whole event, for resuming the stream after it.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// A new stream begins. Half an event of the old one is worth nothing; the host sends it again.
+    /// Prepares for a new stream. An incomplete event is dropped; the host sends it again.
     pub fn restart(&mut self) {
         let last_id = self.last_id.take();
         *self = Self {
@@ -72,7 +72,7 @@ impl SseParser {
         };
     }
 
-    /// Takes the next bytes of the stream; `each` hears what has come whole with them.
+    /// Takes in the next bytes of the stream and passes each complete item to `each`.
     pub fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Sse<'_>)) {
         if std::mem::take(&mut self.after_return) {
             piece = match piece {
@@ -102,10 +102,10 @@ impl SseParser {
         self.keep(piece);
     }
 
-    /// Keeps a part of a line, unless the event is too long already.
+    /// Keeps a part of a line. In an event that is too long, only the beginning is kept.
     fn keep(&mut self, part: &[u8]) {
         if self.too_long && self.line.len() + part.len() > HEAD {
-            // Of a line in an event that is skipped, only whether it is empty matters.
+            // In a skipped event, the parser only needs to know whether a line is empty.
             let room = HEAD - self.line.len().min(HEAD);
             self.line.extend_from_slice(&part[..room.min(part.len())]);
         } else if self.data.len() + self.line.len() + part.len() > self.limit + FIELD {
@@ -139,7 +139,7 @@ impl SseParser {
             b"id" if value.len() <= ID_LIMIT && !value.contains(&0) => {
                 self.id = std::str::from_utf8(value).ok().map(str::to_owned);
             }
-            // `event` and `retry` mean nothing here, and unknown fields are ignored.
+            // `event` and `retry` have no meaning here, and unknown fields are ignored.
             _ => {}
         }
     }
@@ -168,13 +168,13 @@ impl SseParser {
         }
         self.data = reuse(data);
         if let Some(id) = self.id.take() {
-            // An empty name takes the last one back.
+            // An empty id resets the last one.
             self.last_id = Some(id).filter(|id| !id.is_empty());
         }
     }
 }
 
-/// The buffer for the next time, unless it has become huge.
+/// Empties a buffer for reuse and releases the memory of a very large one.
 fn reuse(mut buffer: Vec<u8>) -> Vec<u8> {
     buffer.clear();
     buffer.shrink_to(KEPT);
@@ -194,7 +194,7 @@ mod tests {
         Comment,
     }
 
-    /// What the parser says to a text cut into pieces of these sizes, over and over.
+    /// The items and the last id after parsing a text that is cut into pieces of these sizes.
     fn said(text: &[u8], cuts: &[usize], limit: usize) -> (Vec<Said>, Option<String>) {
         let mut parser = SseParser::new(limit);
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The `tools` capability from the agent's side: which tools there are, and calling them.
+//! The `tools` capability on the agent's side: listing and calling tools.
 
 mod call;
 mod options;
@@ -16,14 +16,14 @@ use crate::{
     client::{AbandonedRequestAction, unlike},
 };
 
-/// A list of ten thousand tools takes its time.
+/// The limit for a list; ten thousand tools take a while.
 const LIST: Duration = Duration::from_secs(30);
-/// A host answers a call that ran out of time a little after that time.
+/// A host answers a call slightly after the call's time limit.
 const ANSWER_GRACE: Duration = Duration::from_secs(5);
-/// Different lists that are kept.
+/// The number of different lists that are kept.
 const LISTS: usize = 64;
 
-/// Tools of a host. Clones share what was listed.
+/// The tools of a host. Clones share the fetched lists.
 ///
 /// ```no_run
 /// use serde_json::json;
@@ -58,13 +58,13 @@ pub struct ToolApi {
 
 #[derive(Debug)]
 struct CachedToolList {
-    /// The client's count when the list was asked for. Another count now: it may be out of date.
+    /// The client's counter when the list was requested. If it has changed, the list may be out of date.
     as_of: u64,
     tools: Arc<[ToolDefinition]>,
 }
 
 impl ToolApi {
-    /// The tools of the host a client is connected to.
+    /// The tools of the host that a client is connected to.
     pub fn new(client: &Client) -> Self {
         Self {
             client: client.clone(),
@@ -77,8 +77,8 @@ impl ToolApi {
         &self.client
     }
 
-    /// Tools that fit, the best first in a search. A list is fetched once and kept until the host says that it
-    /// changed, the connection broke, or [`refresh`](Self::refresh).
+    /// The tools that match, best first in a search. A list is fetched once and kept until the host reports a change,
+    /// the connection breaks, or [`refresh`](Self::refresh) is called.
     pub async fn list(&self, options: &ListOptions) -> Result<Arc<[ToolDefinition]>, CallError> {
         let request = options.request();
         let as_of = self.client.lists();
@@ -112,12 +112,12 @@ impl ToolApi {
         Ok(tools)
     }
 
-    /// Forgets what was listed.
+    /// Drops the fetched lists.
     pub fn refresh(&self) {
         self.lists.lock().clear();
     }
 
-    /// Calls a tool and waits for its result. A tool that fails is a result too, with `success` false.
+    /// Calls a tool and waits for its result. The failure of a tool is a result too, with `success` false.
     pub async fn call(
         &self,
         name: impl Into<String>,
@@ -129,7 +129,7 @@ impl ToolApi {
             .await
     }
 
-    /// Starts a call, to hear its events, to stop it, or to wait for its result later.
+    /// Starts a call, for reading its events, stopping it, or waiting for its result later.
     pub async fn start(&self, options: CallOptions) -> Result<ClientCall, CallError> {
         let wait = options.timeout.saturating_add(ANSWER_GRACE);
         let event_room = options.streaming.then_some(options.event_room);

@@ -1,15 +1,15 @@
-//! Pieces of a result beside its text: more text, and images.
+//! Content blocks of a result beside its text: more text, and images.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::{Value, json};
 use toolpost_model::ResultContent;
 
-/// What an image is replaced by where it would only be in the way: events and logs.
+/// Replaces images in events and logs, where their data would only be in the way.
 const IMAGE_PLACEHOLDER: &str =
     "[Image omitted from tool event; original retained for model request if unmodified.]";
 
-/// One piece.
+/// One block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentBlock {
     /// Text.
@@ -23,13 +23,13 @@ pub enum ContentBlock {
     },
 }
 
-/// Why a list of pieces is refused, in Amplifier's words.
+/// Why a list of blocks is refused, as in Amplifier's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
-    /// Not a list, or a piece of a kind that results cannot have.
+    /// Not a list, or a block of a kind that results cannot have.
     #[error("invalid tool result content")]
     Block,
-    /// An image that is not here but somewhere else.
+    /// An image by reference, without its data.
     #[error("invalid tool result image source")]
     Source,
     /// Something that is not an image.
@@ -46,7 +46,7 @@ impl ContentBlock {
         Self::encoded_image(media_type.into(), STANDARD.encode(bytes))
     }
 
-    /// An image that is base64 already.
+    /// An image in base64.
     pub fn encoded_image(media_type: String, data: String) -> Result<Self, ContentError> {
         let is_image = media_type
             .strip_prefix("image/")
@@ -60,7 +60,7 @@ impl ContentBlock {
         }
     }
 
-    /// Reads a result's list; `null` is an empty one. What Amplifier does not know of a piece is left out.
+    /// Reads a result's list; `null` is an empty one. Members of a block that Amplifier does not define are left out.
     pub fn read_all(value: &Value) -> Result<Vec<Self>, ContentError> {
         match value {
             Value::Null => Ok(Vec::new()),
@@ -92,7 +92,7 @@ impl ContentBlock {
         }
     }
 
-    /// What events and logs are given instead: images are only mentioned.
+    /// The form for events and logs, where images are only mentioned.
     #[must_use]
     pub fn for_events(&self) -> Self {
         match self {

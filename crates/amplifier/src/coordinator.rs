@@ -1,4 +1,4 @@
-//! What modules of one session share: where they mount, and how they find one another.
+//! The shared state of one session's modules: mounting, and the lookup of tools and capabilities.
 
 mod cancellation;
 mod contributions;
@@ -20,7 +20,7 @@ use contributions::ContributionTable;
 
 use crate::{HookRegistry, ModuleId, MountCleanup, MountError, Tool};
 
-/// What the modules of one session are mounted with. A handle: clones are the same coordinator.
+/// The coordinator that the modules of one session are mounted with. A handle: clones are the same coordinator.
 ///
 /// ```
 /// use serde_json::{Map, json};
@@ -34,7 +34,7 @@ use crate::{HookRegistry, ModuleId, MountCleanup, MountError, Tool};
 #[derive(Clone)]
 pub struct Coordinator {
     shared: Arc<CoordinatorState>,
-    /// Whose handle it is, so that what is mounted has an owner.
+    /// The owner of everything that is mounted through this handle.
     module: Option<ModuleId>,
     hooks: HookRegistry,
 }
@@ -51,10 +51,10 @@ struct CoordinatorState {
     cancellation: ModuleCancellation,
 }
 
-/// How many changes a coordinator remembers.
+/// The most changes in the history.
 const MAX_HISTORY: usize = 1_024;
 
-/// A tool came or went.
+/// A mount or a removal of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountChange {
     /// It was mounted.
@@ -64,9 +64,9 @@ pub enum MountChange {
         /// By this module.
         module: Option<ModuleId>,
     },
-    /// It was taken away.
+    /// It was removed.
     Unmounted {
-        /// The name it had.
+        /// Its former name.
         name: String,
     },
 }
@@ -84,8 +84,8 @@ enum RegisteredCapability {
 }
 
 impl Coordinator {
-    /// A coordinator without anything mounted, and what tells it to stop. `plan` is what modules may look at as the
-    /// session's configuration.
+    /// A coordinator with nothing mounted, and its cancel switch. `plan` is the session's configuration for modules to
+    /// read.
     pub fn new(plan: Map<String, Value>) -> (Self, CancelSwitch) {
         let (switch, cancellation) = CancelSwitch::new();
         let shared = CoordinatorState {
@@ -109,7 +109,7 @@ impl Coordinator {
         )
     }
 
-    /// The same coordinator, for one module: what is mounted through it is that module's.
+    /// The same coordinator for one module, which owns everything that is mounted through it.
     #[must_use]
     pub fn for_module(&self, module: &ModuleId) -> Self {
         let hooks = self.hooks.for_module(module);
@@ -120,12 +120,12 @@ impl Coordinator {
         }
     }
 
-    /// Says which session it is for. The first word counts.
+    /// Assigns the session. Only the first call counts.
     pub fn adopt(&self, session: SessionId) {
         let _ = self.shared.session.set(session);
     }
 
-    /// The session. `None` while modules are mounted to see which tools they have, before the first session is there.
+    /// The session. `None` while modules are mounted to list their tools, before the first session.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.shared.session.get()
     }
@@ -141,7 +141,7 @@ impl Coordinator {
         self.mount_as(name, tool)
     }
 
-    /// Mounts a tool under a name. It is the name that the tool is called by.
+    /// Mounts a tool under a name, which its calls use.
     pub fn mount_as(&self, name: impl Into<String>, tool: Arc<dyn Tool>) -> Result<(), MountError> {
         let name = name.into();
         if name.trim().is_empty() {
@@ -166,7 +166,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Takes a tool away, and returns it.
+    /// Removes a tool and returns it.
     pub fn unmount(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut tools = self.shared.tools.lock();
         let place = tools.iter().position(|mounted| mounted.name == name)?;
@@ -184,7 +184,7 @@ impl Coordinator {
         history.push_back(change);
     }
 
-    /// What was mounted and taken away, oldest first, as far back as is remembered.
+    /// The latest mounts and removals, oldest first, up to a limit.
     pub fn history(&self) -> Vec<MountChange> {
         self.shared.history.lock().iter().cloned().collect()
     }
@@ -198,7 +198,7 @@ impl Coordinator {
             .map(|mounted| Arc::clone(&mounted.tool))
     }
 
-    /// The names of all tools, in the order in which they were mounted.
+    /// The names of all tools, in the order of their mounts.
     pub fn tool_names(&self) -> Vec<String> {
         self.shared
             .tools
@@ -208,7 +208,7 @@ impl Coordinator {
             .collect()
     }
 
-    /// All tools with their names and modules, in the order in which they were mounted.
+    /// All tools with their names and modules, in the order of their mounts.
     pub fn tools(&self) -> Vec<(String, Option<ModuleId>, Arc<dyn Tool>)> {
         let each = |mounted: &MountedTool| {
             (
@@ -241,7 +241,7 @@ impl Coordinator {
         }
     }
 
-    /// Offers anything else to the other modules: what Python modules do with functions and objects.
+    /// Offers any other object to the other modules, as Python modules do with functions and objects.
     pub fn provide<T: Any + Send + Sync>(&self, name: impl Into<String>, object: Arc<T>) {
         self.shared
             .capabilities
@@ -249,7 +249,7 @@ impl Coordinator {
             .insert(name.into(), RegisteredCapability::Object(object));
     }
 
-    /// What another module [provides](Self::provide), where it is of this type.
+    /// The object that another module [provides](Self::provide), if it is of this type.
     pub fn provided<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         match self.shared.capabilities.lock().get(name)? {
             RegisteredCapability::Object(object) => Arc::clone(object).downcast().ok(),
@@ -272,7 +272,7 @@ impl Coordinator {
             .add(channel.into(), name.into(), callback);
     }
 
-    /// Says which events the module will emit: a contribution to `observability.events`.
+    /// Declares the events that the module will emit: a contribution to `observability.events`.
     pub fn register_events(&self, name: impl Into<String>, events: &[&str]) {
         let events: Value = events.iter().map(|event| Value::from(*event)).collect();
         self.register_contributor("observability.events", name, move || {
@@ -280,8 +280,8 @@ impl Coordinator {
         });
     }
 
-    /// Everything that is contributed to a channel, in the order of registration. A contributor that has nothing is left
-    /// out, and so is one that fails, with a word on the second list.
+    /// All contributions to a channel, in the order of registration. Contributors without a contribution are left out.
+    /// Failed ones are left out too, with a message in the second list.
     pub async fn collect_contributions(&self, channel: &str) -> (Vec<Value>, Vec<String>) {
         self.shared.contributions.collect(channel).await
     }
@@ -291,12 +291,12 @@ impl Coordinator {
         self.shared.contributions.channels()
     }
 
-    /// Reads and changes what the modules of the session share.
+    /// Reads and changes the state that the modules of the session share.
     pub fn session_state<T>(&self, with: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
         with(&mut self.shared.state.lock())
     }
 
-    /// Has something done at the end of the session.
+    /// Registers a cleanup for the end of the session.
     pub fn register_cleanup<F, Fut>(&self, cleanup: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -312,7 +312,7 @@ impl Coordinator {
             .push((self.module.clone(), cleanup));
     }
 
-    /// Cleans up, the latest first. One that fails stops none of the others; what went wrong is told.
+    /// Runs the cleanups, the latest first. A failure stops none of the others; all failures are returned.
     pub async fn cleanup(&self) -> Vec<MountError> {
         let mut failures = Vec::new();
         while let Some(cleaned) = self.clean_next().await {
@@ -321,19 +321,21 @@ impl Coordinator {
         failures
     }
 
-    /// One step of [`cleanup`](Self::cleanup), for whoever guards each of them. `None`: nothing is left.
+    /// One step of [`cleanup`](Self::cleanup), for callers that guard each step. `None`: nothing is left.
     pub async fn clean_next(&self) -> Option<Result<(), MountError>> {
+        // A statement of its own, so that the lock is released before the cleanup runs: a cleanup may register another
+        // one, and the lock is not reentrant.
         let last = self.shared.cleanups.lock().pop();
         let (_, cleanup) = last?;
         Some(cleanup().await)
     }
 
-    /// Whether the session is told to stop. Modules can only look.
+    /// The cancellation of the session. Modules can only observe it.
     pub fn cancellation(&self) -> &ModuleCancellation {
         &self.shared.cancellation
     }
 
-    /// Whether a tool is mounted, under whatever name.
+    /// Whether a tool is mounted under any name.
     pub(crate) fn has_mounted(&self, tool: &Arc<dyn Tool>) -> bool {
         let same =
             |mounted: &MountedTool| Arc::ptr_eq(&mounted.tool, tool) || mounted.name == tool.name();
@@ -355,7 +357,7 @@ impl Coordinator {
         has_tool || self.hooks.has_own()
     }
 
-    /// Takes back everything that the module of this handle mounted, and cleans up after it: for one that failed.
+    /// Removes everything that the module of this handle mounted, and runs its cleanups, after it failed.
     pub async fn withdraw(&self) {
         self.shared
             .tools
@@ -371,7 +373,7 @@ impl Coordinator {
                 place.map(|place| cleanups.remove(place).1)
             };
             let Some(cleanup) = own else { return };
-            // The module has failed already, and that failure is the one to tell.
+            // The module's first failure is the one to report.
             let _ = cleanup().await;
         }
     }

@@ -1,4 +1,4 @@
-//! A module's tool as the catalog knows it. Whatever language it is written in, it gets its id and its limits here.
+//! A module's tool as a declaration in the catalog. Tools of modules in every language get their ids and limits here.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use toolpost_model::{Declaration, ExternalMapping, ToolId, ToolIdError};
 
 use crate::{ModuleId, ToolSpec};
 
-/// The system whose names are kept with the declarations of modules' tools.
+/// The system of the native names in declarations of modules' tools.
 pub const SYSTEM: &str = "amplifier";
-/// A module with more tools than this is not offering tools to a model.
+/// The most tools of a module.
 pub const MAX_TOOLS: usize = 256;
 /// The largest description, in bytes; more is cut.
 pub const MAX_DESCRIPTION: usize = 16 << 10;
-/// The largest schema, in bytes of its JSON; a larger one is not used.
+/// The largest schema, in bytes of its JSON; a larger one is replaced by any object.
 pub const MAX_SCHEMA: usize = 256 << 10;
 
-/// A declaration, and what an operator should know of how it came about.
+/// A declaration with notes for the operator.
 #[derive(Clone, Debug)]
 pub struct AnnotatedDeclaration {
     /// The declaration: effects unknown, the module as its toolkit.
     pub declaration: Declaration,
-    /// What of the tool's own words could not be taken as they are.
+    /// The parts of the tool's own description that were changed.
     pub notes: Vec<String>,
 }
 
 impl ToolSpec {
-    /// The declaration of a module's tool. Its id is `<module>.<name>`, with `_` for what ids cannot have; the name as the
-    /// module gave it is kept among the [external mappings](ToolSpec::native_name).
+    /// The declaration of a module's tool. Its id is `<module>.<name>`, with `_` for characters that ids cannot have;
+    /// the original name is kept among the [external mappings](ToolSpec::native_name).
     pub fn declare(&self, module: &ModuleId) -> Result<AnnotatedDeclaration, ToolIdError> {
         let id = ToolId::new(&plain(module.as_str(), &['.']), &plain(&self.name, &[]))?;
         let mut notes = Vec::new();
@@ -60,7 +60,7 @@ impl ToolSpec {
         Ok(AnnotatedDeclaration { declaration, notes })
     }
 
-    /// The name that a module gave the tool of a declaration; for any other tool, the name in its id.
+    /// The module's own name for the tool of a declaration; for any other tool, the name in its id.
     pub fn native_name(declaration: &Declaration) -> &str {
         let own = declaration
             .external_mappings
@@ -70,7 +70,7 @@ impl ToolSpec {
     }
 }
 
-/// A text with `_` for what an id cannot have, and for `also`.
+/// A text with `_` for each character that an id cannot have, and for those in `also`.
 fn plain(text: &str, also: &[char]) -> String {
     let fits = |c: char| {
         c.is_ascii_alphanumeric()

@@ -1,4 +1,4 @@
-//! Events as modules know them: their names, and the payloads that are made of what the host knows of a call.
+//! Amplifier's events: their names, and the payloads that are made from the facts of a call.
 
 mod lifecycle;
 mod names;

@@ -1,4 +1,4 @@
-//! Hooks of modules: what a handler answers, what that means for a call, and the registry that asks the handlers.
+//! Hooks of modules: the handlers' answers, their effect on a call, and the registry that runs the handlers.
 
 mod answer;
 mod gathering;

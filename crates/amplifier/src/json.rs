@@ -1,7 +1,7 @@
-//! A JSON value that remembers how it was written.
+//! A JSON value with its original text.
 //!
-//! Amplifier gives the model an object with its keys in the order in which the tool made them. A parsed value does not
-//! know that order any more, nor the digits of a very large number, so the text is kept beside it.
+//! Amplifier shows the model an object with its keys in the order that the tool wrote. A parsed value has lost that
+//! order, and the digits of a very large number, so the text is kept beside it.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::text::{JsonTextStyle, rewrite};
 
-/// A JSON value, with the text it came as where it came as text.
+/// A JSON value, with its original text if it was parsed from one.
 #[derive(Clone, Debug, Default)]
 pub struct VerbatimJson {
     value: Value,
@@ -23,14 +23,14 @@ pub struct VerbatimJson {
 pub struct JsonError(#[from] serde_json::Error);
 
 impl VerbatimJson {
-    /// Reads a text. An escaped half of a surrogate pair, which Python writes without complaint and no Rust text can
-    /// hold, is left out of the value and stays in the text.
+    /// Parses a text. An escaped half of a surrogate pair, which Python writes and Rust strings cannot hold, is left
+    /// out of the value and stays in the text.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         let raw: Box<RawValue> = serde_json::from_str(text)?;
         Self::of_raw(raw)
     }
 
-    /// See [`parse`](Self::parse), for a text that is known to be one JSON value.
+    /// As [`parse`](Self::parse), for a text that is known to be one JSON value.
     pub(crate) fn of_raw(raw: Box<RawValue>) -> Result<Self, JsonError> {
         let value = serde_json::from_str(&without_half_pairs(raw.get()))?;
         Ok(Self {
@@ -44,17 +44,17 @@ impl VerbatimJson {
         &self.value
     }
 
-    /// The value, and no text any more.
+    /// The value without its text.
     pub fn into_value(self) -> Value {
         self.value
     }
 
-    /// The text it came as.
+    /// The original text.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref().map(RawValue::get)
     }
 
-    /// A field of an object, as it was written.
+    /// A member of an object, as it was written.
     pub fn field(&self, key: &str) -> Option<Self> {
         let value = self.value.get(key)?;
         let written = || {
@@ -67,7 +67,7 @@ impl VerbatimJson {
         Some(written().unwrap_or_else(|| Self::from(value.clone())))
     }
 
-    /// Whether there is nothing.
+    /// Whether the value is `null`.
     pub fn is_null(&self) -> bool {
         self.value.is_null()
     }
@@ -79,14 +79,14 @@ impl From<Value> for VerbatimJson {
     }
 }
 
-/// The same value, however it was written.
+/// Compares the values alone, not their texts.
 impl PartialEq for VerbatimJson {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
 }
 
-/// As short as it can be, with keys in the order in which they came.
+/// Compact, with the keys in their original order.
 impl Serialize for VerbatimJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.text {
@@ -99,7 +99,7 @@ impl Serialize for VerbatimJson {
     }
 }
 
-/// The fields of an object's text, in their order.
+/// The members of an object's text, in their order.
 pub(crate) fn in_order(text: &str) -> Option<Vec<(String, Box<RawValue>)>> {
     struct Pairs(Vec<(String, Box<RawValue>)>);
     struct Visitor;
@@ -153,7 +153,7 @@ fn without_half_pairs(text: &str) -> Cow<'_, str> {
                 at += 6;
                 from = at;
             }
-            // Any other escape is a backslash and one character that is not looked at again.
+            // Any other escape is a backslash and one character, which is skipped.
             Some(_) | None => at += 2,
         }
     }

@@ -1,9 +1,9 @@
-//! Amplifier's contract for tools, as Rust: what a module author and a host agree on.
+//! Amplifier's tool contract in Rust: the agreement between module authors and a host.
 //!
 //! A module is a [`Module`]: it is mounted with a [`Coordinator`] and its configuration, and brings [`Tool`]s and hook
 //! handlers. A tool answers with a [`ToolResult`], whose [`text_for_model`](ToolResult::text_for_model) follows
-//! Amplifier's rules to the byte. [`into_outcome`] and [`of_result`] are the only ways between such a result and Toolpost's
-//! own; everything that runs modules, in whatever language, uses them.
+//! Amplifier's rules to the byte. [`into_outcome`] and [`of_result`] are the only conversions between such a result
+//! and Toolpost's own; everything that runs modules, in any language, uses them.
 //!
 //! Nothing here opens a file or starts a process; `toolpost-modules` runs modules written in Python or served over gRPC,
 //! `toolpost-wasm` those that are components.

@@ -1,7 +1,7 @@
-//! What a module's folder is: its `amplifier.toml`, or what the names in it give away.
+//! The type and transport of a module, from its `amplifier.toml` or from the names in its folder.
 //!
-//! Pure: whoever opened the folder hands in the text and the names. `toolpost-modules` does so for modules of a plan,
-//! and `toolpost validate` for one that is being written.
+//! This module reads no files: its callers pass in the text and the names. `toolpost-modules` does so for modules of a
+//! plan, and `toolpost validate` for a module in development.
 
 mod component;
 mod folder;
@@ -18,21 +18,21 @@ pub use self::{
 /// The manifest's name in a module's folder.
 pub const MANIFEST_FILE: &str = "amplifier.toml";
 
-/// The component's name where a manifest does not say.
+/// The component's name if a manifest has none.
 const DEFAULT_ARTIFACT: &str = "module.wasm";
 
-/// What a module is to Amplifier. Only two of these bring something to a host of tools.
+/// The type of a module in Amplifier. Only tools and hooks are of use to a host of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModuleType {
     /// Drives the conversation with a model.
     Orchestrator,
-    /// Talks to a model.
+    /// Calls a model.
     Provider,
     /// Brings tools.
     Tool,
     /// Keeps the conversation.
     Context,
-    /// Looks at what happens.
+    /// Observes and decides about events.
     Hook,
     /// Finds other modules.
     Resolver,
@@ -72,23 +72,23 @@ impl fmt::Display for ModuleType {
     }
 }
 
-/// A manifest that makes sense by itself. Whether the files it names are there is for its reader to find out.
+/// A valid manifest. Its caller checks whether the named files exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleManifest {
-    /// What the module is.
+    /// The type of the module.
     pub module_type: ModuleType,
-    /// How it runs.
+    /// Its transport.
     pub transport: DeclaredTransport,
-    /// What is odd about it, for people.
+    /// Oddities of the manifest, for operators.
     pub notes: Vec<String>,
 }
 
-/// How a manifest says that a module runs. Names are names: nothing was looked for yet.
+/// The transport in a manifest. The names in it were not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeclaredTransport {
     /// A Python package.
     Python {
-        /// The word that was written, where it is none that anybody knows. Amplifier takes such a module for a Python
+        /// The word in the manifest, if it is not a known transport. Amplifier treats such a module as a Python
         /// package, and so does this host if there is one.
         unknown_word: Option<String>,
     },
@@ -96,12 +96,12 @@ pub enum DeclaredTransport {
     Wasm {
         /// The file's name in the folder.
         artifact: String,
-        /// What its bytes must hash to, in lower-case hex.
+        /// The digest that its bytes must have, in lower-case hex.
         sha256: Option<String>,
     },
-    /// A service that is running somewhere.
+    /// A running service.
     Grpc {
-        /// Where, as written.
+        /// Its endpoint, as written.
         endpoint: String,
     },
     /// A program that serves gRPC once it is started.
@@ -120,32 +120,32 @@ pub enum ModuleManifestError {
     /// There is no table `[module]`.
     #[error("`amplifier.toml` has no `[module]` table")]
     NoModule,
-    /// The table does not say what the module is.
+    /// The table lacks the type of the module.
     #[error("`amplifier.toml` does not say what the module is: `type` is missing in `[module]`")]
     NoType,
-    /// A word for the type that nobody knows.
+    /// An unknown type.
     #[error("`type = \"{0}\"` in `amplifier.toml` is none of {words}", words = type_words())]
     UnknownType(String),
-    /// The component's name reaches out of the folder.
+    /// The component's name leads out of the folder.
     #[error(
         "`artifact = \"{0}\"` in `amplifier.toml` must be the name of a file in the module's own folder: no `/`, no \
          `\\`, no leading dot"
     )]
     Artifact(String),
-    /// A crate is needed and not named.
+    /// The name of the crate is missing.
     #[error(
         "`amplifier.toml` does not name the crate: `transport = \"rust\"` needs `crate` in `[module]`"
     )]
     NoCrate,
-    /// The crate's name is none.
+    /// The name of the crate is invalid.
     #[error(
         "`crate = \"{0}\"` in `amplifier.toml` is not the name of a crate: letters, digits, `-` and `_` are allowed"
     )]
     Crate(String),
-    /// The digest is none.
+    /// The digest is invalid.
     #[error("`sha256 = \"{0}\"` in `amplifier.toml` is not 64 digits of lower-case hex")]
     Sha256(String),
-    /// A service is needed and not named.
+    /// The service's endpoint is missing.
     #[error(
         "`amplifier.toml` does not say where the service is: `transport = \"grpc\"` needs `endpoint` in `[grpc]`"
     )]
@@ -160,7 +160,7 @@ fn type_words() -> String {
     words.join(", ")
 }
 
-/// The file as written. Tables and keys of others are none of our business.
+/// The file as written. Unknown tables and keys are ignored.
 #[derive(Deserialize)]
 struct WrittenManifest {
     module: Option<WrittenModule>,
@@ -231,7 +231,7 @@ impl ModuleManifest {
     }
 }
 
-/// A stranger's word, short enough for a message.
+/// Text of the file, short enough for a message.
 fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = text.escape_debug().take(LONGEST).collect();
@@ -258,7 +258,7 @@ fn crate_name(written: Option<String>) -> Result<String, ModuleManifestError> {
     let simple = name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    // A name that begins with `-` would be an option to somebody.
+    // A name that begins with `-` would be an option on a command line.
     if simple && !name.starts_with('-') {
         Ok(name)
     } else {

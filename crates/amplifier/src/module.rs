@@ -1,4 +1,4 @@
-//! A module as a plan names it, and as it turns out to be: the words that planning, fetching and running share.
+//! A module in a plan, and its resolved form: the types that planning, fetching and running share.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -29,37 +29,37 @@ impl fmt::Display for ModuleId {
     }
 }
 
-/// The section of a plan that a module stands in. It decides what the module is; its name never does.
+/// The section of a plan that a module stands in. It decides the kind of the module; the name never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleKind {
     /// It brings tools.
     Tool,
-    /// It looks at calls.
+    /// It handles call events.
     Hook,
 }
 
 /// One module of a plan, with everything expanded and merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedModule {
-    /// What it is.
+    /// Its kind.
     pub kind: ModuleKind,
     /// Its name.
     pub id: ModuleId,
-    /// Where it comes from. `None`: it is installed already.
+    /// Its source. `None`: it is installed already.
     pub source: Option<ModuleSource>,
-    /// What it is mounted with.
+    /// The configuration of its mount.
     pub config: Map<String, Value>,
-    /// Where the plan names it, for messages: `plan.yaml: tools[0]`.
+    /// Its place in the plan, for messages: `plan.yaml: tools[0]`.
     pub place: String,
 }
 
-/// Where a module comes from.
+/// The source of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ModuleSource {
     /// A git repository.
     Git {
-        /// What `git clone` takes: `https://…`, `ssh://…` or `file://…`.
+        /// An address for `git clone`: `https://…`, `ssh://…` or `file://…`.
         url: String,
         /// A branch, tag or full commit. `None`: the repository's own default.
         reference: Option<String>,
@@ -75,18 +75,18 @@ pub enum ModuleSource {
         /// The folder inside of it.
         subdirectory: Option<String>,
     },
-    /// A package by its name: one that is installed, or that the package index has.
+    /// A package by its name, installed or from the package index.
     Package(String),
-    /// A form that is not spoken here. It is the failure of whatever comes from there, and of nothing else.
+    /// A form that this host does not support. The modules with this source fail, and no others.
     Unspoken {
         /// As written.
         text: String,
-        /// Why nothing can be had from there.
+        /// The reason.
         why: String,
     },
 }
 
-/// How a module runs.
+/// The transport of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModuleTransport {
     /// A Python package.
@@ -95,10 +95,10 @@ pub enum ModuleTransport {
     Wasm {
         /// The file.
         artifact: PathBuf,
-        /// What its bytes must hash to, in lower-case hex.
+        /// The digest that its bytes must have, in lower-case hex.
         sha256: Option<String>,
     },
-    /// A service that is running somewhere.
+    /// A running service.
     Grpc {
         /// `host:port` or `http://host:port`, as written.
         endpoint: String,
@@ -110,23 +110,23 @@ pub enum ModuleTransport {
     },
 }
 
-/// Why a module is not there, for people, records and the event `module:load_failed`.
+/// A module's failure to load, for operators, records and the event `module:load_failed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("module `{module}` could not be loaded: {message}")]
 pub struct LoadFailure {
-    /// Which.
+    /// The module.
     pub module: ModuleId,
-    /// What it should have been.
+    /// The expected kind of module.
     pub kind: ModuleKind,
-    /// Where it was to come from, as written in the plan.
+    /// Its source, as written in the plan.
     pub origin: Option<String>,
     /// The kind of failure.
     pub reason: LoadReason,
-    /// What is wrong, and what would help.
+    /// The problem, and a hint.
     pub message: String,
 }
 
-/// A failure as a catalog tells it.
+/// A failure as a problem of the catalog.
 impl From<LoadFailure> for SourceProblem {
     fn from(failure: LoadFailure) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl From<LoadFailure> for SourceProblem {
     }
 }
 
-/// The kind of a load failure, in the words that Amplifier's event has.
+/// The kind of a load failure, as Amplifier's event names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadReason {
@@ -146,11 +146,11 @@ pub enum LoadReason {
     InvalidPackageLayout,
     /// It cannot be found or fetched.
     MissingSource,
-    /// What should be called to mount it is not there.
+    /// The entry point to mount it is missing.
     InvalidEntryPoint,
     /// Its manifest cannot be read, or does not fit.
     InvalidModuleMetadata,
-    /// It was mounted, and what it brought is not what the contract says.
+    /// It was mounted, but its contributions break the contract.
     ValidationFailed,
     /// Anything else: its dependencies cannot be installed, its process does not start.
     Unknown,

@@ -1,4 +1,4 @@
-//! Mounting: what a module is, and what comes of mounting it.
+//! Mounting: the trait of a module, and the results of a mount.
 
 use std::{future::Future, sync::Arc};
 
@@ -7,11 +7,11 @@ use toolpost_model::BoxFuture;
 
 use crate::{Coordinator, LoadFailure, LoadReason, ModuleId, ModuleKind, Tool};
 
-/// What brings tools and hook handlers.
+/// A provider of tools and hook handlers.
 ///
 /// A function `async fn mount(coordinator, config) -> Result<MountReturn, MountError>` is one.
 pub trait Module: Send + Sync + 'static {
-    /// Mounts what it has. Called once for each session.
+    /// Mounts its tools and handlers. Called once per session.
     fn mount(
         &self,
         coordinator: Coordinator,
@@ -42,12 +42,12 @@ where
 /// Called once, at the end of a session.
 pub type MountCleanup = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), MountError>> + Send>;
 
-/// What mounting returns. Tools that it mounted itself need not be returned.
+/// The return value of a mount. Tools that the module mounted itself need not be returned.
 #[derive(Default)]
 pub enum MountReturn {
-    /// A tool, mounted or not: one that is not will be.
+    /// A tool. It is mounted unless the module has mounted it.
     Tool(Arc<dyn Tool>),
-    /// What to do at the end of the session.
+    /// A cleanup for the end of the session.
     Cleanup(MountCleanup),
     /// Nothing.
     #[default]
@@ -60,7 +60,7 @@ impl MountReturn {
         Self::Tool(Arc::new(tool))
     }
 
-    /// What to do at the end of the session.
+    /// A cleanup for the end of the session.
     pub fn cleanup<F, Fut>(cleanup: F) -> Self
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -70,43 +70,43 @@ impl MountReturn {
     }
 }
 
-/// Why something cannot be mounted, or cleaned up.
+/// The failure of a mount or a cleanup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MountError {
     /// A tool without a name.
     #[error("a tool needs a name")]
     NameRequired,
-    /// Another tool has the name. Amplifier would put the second in the place of the first, and nobody would know.
+    /// Another tool has the name. Amplifier would silently replace the first tool by the second.
     #[error("the tool name `{name}` is taken{}", .by.as_ref().map(|by| format!(" by the module `{by}`")).unwrap_or_default())]
     NameTaken {
         /// The name.
         name: String,
-        /// Whose tool has it.
+        /// The module of the other tool.
         by: Option<ModuleId>,
     },
-    /// What the module says.
+    /// The module's own error.
     #[error("{0}")]
     Other(String),
 }
 
 impl MountError {
-    /// In the module's own words.
+    /// The module's own error.
     pub fn other(message: impl Into<String>) -> Self {
         Self::Other(message.into())
     }
 }
 
-/// What became of a module that did not fail.
+/// The state of a module that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MountState {
-    /// It brought tools or handlers.
+    /// It mounted tools or handlers.
     Mounted,
-    /// It returned nothing and brought nothing, which is its own decision.
+    /// It returned nothing and mounted nothing, by its own choice.
     Declined,
 }
 
-/// Mounts one module for a session, and makes the best of what it returns: a tool that was not mounted is mounted, a
-/// cleanup is kept for the end. A module that fails leaves nothing mounted. One that returns nothing and brings nothing
+/// Mounts one module for a session and handles its return value: a tool that is not mounted yet is mounted, a cleanup
+/// is kept for the end. A module that fails leaves nothing mounted. A module that returns nothing and mounts nothing
 /// has declined.
 pub async fn mount(
     coordinator: &Coordinator,

@@ -1,28 +1,28 @@
-//! Between a module's result and Toolpost's: the one pair of functions that everything which runs modules uses.
+//! Converts between a module's result and Toolpost's: the one pair of functions for all code that runs modules.
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{ResultContent, ToolFailure, ToolOutput};
 
 use crate::{ContentBlock, ToolResult, VerbatimJson};
 
-/// The reading of an error without a message.
+/// The message of an error without one.
 const UNKNOWN: &str = "Error: Unknown error";
-/// The reading of a failure without an error, where there is nothing else to read.
+/// The message of a failure without an error and an output.
 const FAILED: &str = "Error: Failed";
-/// The same where there is an output that says more.
+/// The same with an output that holds the explanation.
 const NO_REASON: &str = "the tool failed and gave no reason";
 
-/// Whether the message of a failure is one that [`into_outcome`] made up, since the module wrote none.
+/// Whether the message of a failure was made up by [`into_outcome`], since the module wrote none.
 pub fn is_without_reason(message: &str) -> bool {
     [UNKNOWN, FAILED, NO_REASON].contains(&message)
 }
 
 /// A module's result as the end of a Toolpost call.
 ///
-/// The model is given Amplifier's text, then the pieces. An output that is an object or a list is also the structured
-/// content. Of a failure nothing is lost: its message is the failure's, the whole error and the output are its details,
-/// and an output that says more than the message is shown. A result that consists of pieces alone is shown without the
-/// `Success` that Amplifier's text would have for it.
+/// The model gets Amplifier's text, then the content blocks. An output that is an object or a list is also the
+/// structured content. A failure loses nothing: its message becomes the failure's message, the whole error and the
+/// output become its details, and an output with more than the message is shown. A result of content blocks alone is
+/// shown without the `Success` that Amplifier's text would have for it.
 pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
     if result.is_success() {
         let mut content = Vec::new();
@@ -79,7 +79,7 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
     Err(failure)
 }
 
-/// The message of the error, where the module wrote one.
+/// The message of the error, if the module wrote one.
 fn stated_message(result: &ToolResult) -> Option<String> {
     match result.error()?.get("message")? {
         Value::Null => None,
@@ -94,7 +94,7 @@ fn first_line(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// How a call of Toolpost ended, as a module's result: what events and hooks of modules are shown.
+/// The result of a Toolpost call as a module's result, for events and hooks of modules.
 ///
 /// A failure that [`into_outcome`] made comes back with the module's own error. Any other has the error's class as its
 /// `type`.

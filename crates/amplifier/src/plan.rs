@@ -1,8 +1,8 @@
-//! Mount plans and bundles: which modules a host mounts, from where and with what.
+//! Mount plans and bundles: the modules that a host mounts, with their sources and configuration.
 //!
-//! A [`MountPlan`] is read from a value (whoever reads YAML hands it in), laid over others and settled into
-//! [`PlannedModule`](crate::PlannedModule)s. Only `tools` and `hooks` mean something to a host of tools; the other sections of a plan belong
-//! to the agent and are accepted with a note.
+//! A [`MountPlan`] is read from a value (the caller parses the YAML), laid over others and settled into
+//! [`PlannedModule`](crate::PlannedModule)s. A host of tools uses only `tools` and `hooks`; the other sections of a
+//! plan belong to the agent and are accepted with a note.
 
 mod entry;
 mod expand;
@@ -24,7 +24,7 @@ use entry::{ModuleOverride, PlanEntryList};
 
 pub use settle::override_sources;
 
-/// What a plan says, not yet settled. Plans are laid over one another with [`MountPlan::over`].
+/// A parsed plan, not yet settled. Plans are laid over one another with [`MountPlan::over`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MountPlan {
     tools: PlanEntryList,
@@ -34,25 +34,25 @@ pub struct MountPlan {
     includes: Vec<BundleIncludeEntry>,
 }
 
-/// How a bundle names itself, under `bundle`.
+/// The header of a bundle, under `bundle`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundleHeader {
     /// The namespace of its own files: with the name `mine`, `mine:behaviors/x` is a file of the bundle.
     pub name: Option<String>,
-    /// The folder that the namespace begins in, where it is not the bundle's own, relative to the bundle.
+    /// The folder of the namespace, relative to the bundle, if it is not the bundle's own.
     pub namespace_root: Option<String>,
 }
 
 /// One entry under `includes`, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleIncludeEntry {
-    /// The bundle that is meant.
+    /// The included bundle.
     pub target: IncludeTarget,
-    /// Where it is named: `bundle.yaml: includes[0]`.
+    /// Its place: `bundle.yaml: includes[0]`.
     pub place: String,
 }
 
-/// The bundle that an entry under `includes` means.
+/// The target of an entry under `includes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncludeTarget {
     /// A file, a folder or an address.
@@ -66,21 +66,21 @@ pub enum IncludeTarget {
     },
 }
 
-/// Another bundle that a bundle builds on.
+/// An included bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Include {
-    /// Where it is.
+    /// Its source.
     pub source: ModuleSource,
-    /// Where it is named: `bundle.yaml: includes[0]`.
+    /// Its place: `bundle.yaml: includes[0]`.
     pub place: String,
 }
 
-/// Something in a plan that is no error and that somebody should know.
+/// A remark about a plan for its author. It is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanNote {
     /// File and section.
     pub place: String,
-    /// Whether it needs looking at.
+    /// Whether it needs attention.
     pub weight: NoteWeight,
     /// One sentence.
     pub message: String,
@@ -92,16 +92,16 @@ impl fmt::Display for PlanNote {
     }
 }
 
-/// How much a note matters.
+/// The importance of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteWeight {
-    /// Good to know.
+    /// For information.
     Info,
-    /// Probably not what was meant.
+    /// Probably a mistake.
     Warning,
 }
 
-/// One thing that is wrong with a plan, under the name that Amplifier's own validator has for the check.
+/// An error in a plan, under the name that Amplifier's own validator has for the check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message} ({check})")]
 pub struct PlanError {
@@ -109,21 +109,21 @@ pub struct PlanError {
     pub place: String,
     /// The check: `tools[0]_module_required`.
     pub check: String,
-    /// What is wrong.
+    /// The error in plain words.
     pub message: String,
 }
 
-/// Everything that is wrong with a plan; never empty.
+/// All errors of a plan; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct PlanErrors(pub Vec<PlanError>);
 
-/// What is known of the file that a plan stands in.
+/// The facts of a plan's file.
 #[derive(Clone, Copy)]
 pub struct PlanFile<'a> {
     /// Its name in messages.
     pub name: &'a str,
-    /// The folder that relative sources begin in.
+    /// The folder for relative sources.
     pub folder: &'a Path,
     /// The values of variables.
     pub lookup: &'a dyn Fn(&str) -> Option<String>,
@@ -158,18 +158,18 @@ impl MountPlan {
         }
     }
 
-    /// The bundles it builds on, in their order: each is laid over the one before, and this one over all.
+    /// The included bundles, in their order: each overrides the one before, and this plan overrides all.
     pub fn includes(&self) -> &[BundleIncludeEntry] {
         &self.includes
     }
 
-    /// How it names itself.
+    /// The header.
     pub fn header(&self) -> &BundleHeader {
         &self.header
     }
 
-    /// This plan laid over another: entries with the same `id` or `module` merge where the other has them, new ones
-    /// follow. Includes and names are not carried along: whoever lays plans over one another has read them.
+    /// This plan laid over another: entries with the same `id` or `module` merge, new ones follow. Includes and names
+    /// are dropped: the caller has read them before it lays plans over one another.
     #[must_use]
     pub fn over(self, under: Self) -> Self {
         let mut overrides = under.overrides;
@@ -193,7 +193,6 @@ impl MountPlan {
     }
 }
 
-/// What was found on the way.
 struct PlanDiagnostics<'a> {
     file: PlanFile<'a>,
     notes: Vec<PlanNote>,
@@ -245,7 +244,7 @@ impl PlanDiagnostics<'_> {
         }
         match ModuleSource::of_value(&value, self.file.folder) {
             Ok(source) => Some(source),
-            // A plan for several machines may name what another of them has.
+            // A plan for several machines may name schemes that only another host supports.
             Err(error @ ModuleSourceError::Scheme(..)) => {
                 let text = value
                     .as_str()
@@ -263,7 +262,7 @@ impl PlanDiagnostics<'_> {
     }
 }
 
-/// Puts the home folder where a path begins with `~`, if anybody knows it.
+/// Replaces `~` at the start of a path with the home folder, if it is known.
 fn at_home(text: &mut String, lookup: &dyn Fn(&str) -> Option<String>) {
     let rest = text
         .strip_prefix('~')
@@ -273,7 +272,7 @@ fn at_home(text: &mut String, lookup: &dyn Fn(&str) -> Option<String>) {
     }
 }
 
-/// What kind of value it is, in the words of messages.
+/// The kind of a value, for messages.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",

@@ -1,4 +1,4 @@
-//! What a tool of a module answers, and the text that the model is given of it.
+//! The result of a module's tool, and its text for the model.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -8,10 +8,9 @@ use crate::{
     text::{is_falsy, python_json, python_str, sanitized},
 };
 
-/// What a tool of a module answers.
+/// The result of a module's tool.
 ///
-/// Its fields can be read and not written: what it says is fixed once it was made, so that the text it came as cannot
-/// fall behind.
+/// Its fields are read-only, so that they cannot differ from the JSON text that the result was parsed from.
 ///
 /// ```
 /// use toolpost_amplifier::ToolResult;
@@ -30,19 +29,19 @@ pub struct ToolResult {
     content: Vec<ContentBlock>,
 }
 
-/// Why something is not a tool's result.
+/// Why a value is no tool result.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
-    /// It cannot be read at all.
+    /// It is not JSON.
     #[error("the result is {0}")]
     Json(#[from] JsonError),
-    /// It is JSON, and no object.
+    /// It is JSON, but no object.
     #[error("the result must be an object with `success`, `output` and `error`, not {given}")]
     Shape {
-        /// What it is instead.
+        /// The kind of value that was given.
         given: &'static str,
     },
-    /// `success` is neither yes nor no.
+    /// `success` is not a boolean.
     #[error("`success` must be a boolean, not {given}")]
     Success {
         /// The value.
@@ -51,33 +50,33 @@ pub enum ResultError {
     /// `error` is not an object.
     #[error("`error` must be an object or null, not {given}")]
     Error {
-        /// What it is instead.
+        /// The kind of value that was given.
         given: &'static str,
     },
-    /// `content` holds what it cannot.
+    /// `content` is malformed.
     #[error(transparent)]
     Content(#[from] ContentError),
 }
 
 impl ToolResult {
-    /// The work was done.
+    /// A success.
     pub fn success(output: impl Into<Value>) -> Self {
         Self::of_parts(true, VerbatimJson::from(output.into()), None, Vec::new())
     }
 
-    /// The work could not be done.
+    /// A failure.
     pub fn failure(message: impl Into<String>) -> Self {
         let mut error = Map::new();
         error.insert("message".to_owned(), Value::String(message.into()));
         Self::failure_of(error)
     }
 
-    /// The work could not be done, and there is more to say than a message: `type`, and whatever helps.
+    /// A failure with more than a message: `type`, and any further members.
     pub fn failure_of(error: Map<String, Value>) -> Self {
         Self::of_parts(false, VerbatimJson::default(), Some(error), Vec::new())
     }
 
-    /// All of it at once. A failure without output takes its error's message for one.
+    /// All fields at once. A failure without an output gets its error's message as output.
     pub fn of_parts(
         success: bool,
         output: VerbatimJson,
@@ -112,14 +111,14 @@ impl ToolResult {
         }
     }
 
-    /// Adds pieces beside the text.
+    /// Adds content blocks beside the text.
     #[must_use]
     pub fn with_content(mut self, content: Vec<ContentBlock>) -> Self {
         self.content = content;
         self
     }
 
-    /// Gives a failure something to show, such as what a command wrote before it failed.
+    /// Adds an output to a failure, such as the output of a command before it failed.
     #[must_use]
     pub fn with_output(self, output: impl Into<Value>) -> Self {
         Self::made(
@@ -130,7 +129,7 @@ impl ToolResult {
         )
     }
 
-    /// Reads a result's JSON. Keys of the output stay in their order; keys that results do not have are left out.
+    /// Parses a result's JSON. Keys of the output keep their order; unknown members are dropped.
     pub fn parse(text: &str) -> Result<Self, ResultError> {
         let raw: Box<RawValue> = serde_json::from_str(text).map_err(JsonError::from)?;
         let fields: ToolResultFields = match raw.get().trim_start().as_bytes().first() {
@@ -172,30 +171,30 @@ impl ToolResult {
         ))
     }
 
-    /// Reads a result from a value. Where there is a text, [`parse`](Self::parse) it instead: a value does not know the
+    /// Reads a result from a value. If you have the text, [`parse`](Self::parse) it instead: a value has lost the
     /// order of its keys.
     pub fn read(value: &Value) -> Result<Self, ResultError> {
         Self::parse(&value.to_string())
     }
 
-    /// Whether the work was done.
+    /// Whether the tool succeeded.
     pub fn is_success(&self) -> bool {
         self.success
     }
 
-    /// What came out. `null`: nothing.
+    /// The output. `null`: none.
     pub fn output(&self) -> &Value {
         self.output.value()
     }
 
-    /// What went wrong, by convention with `message` and `type`.
+    /// The error, by convention with `message` and `type`.
     pub fn error(&self) -> Option<&Map<String, Value>> {
         self.error
             .as_ref()
             .and_then(|error| error.value().as_object())
     }
 
-    /// Pieces beside the text.
+    /// Content blocks beside the text.
     pub fn content(&self) -> &[ContentBlock] {
         &self.content
     }
@@ -204,7 +203,7 @@ impl ToolResult {
         self.content
     }
 
-    /// The message of the error, as text, where there is an error that has one.
+    /// The message of the error, as text, if it has one.
     pub fn error_message(&self) -> Option<String> {
         let error = self
             .error
@@ -217,7 +216,7 @@ impl ToolResult {
         ))
     }
 
-    /// The text that the model is given.
+    /// The text for the model.
     pub fn text_for_model(&self) -> String {
         let text = match self.output.value() {
             Value::Null if self.success => "Success".to_owned(),
@@ -233,7 +232,7 @@ impl ToolResult {
         sanitized(&text).into_owned()
     }
 
-    /// The text that Python's `str` makes of it, for people.
+    /// The text by Python's `str`, for people.
     pub fn text_for_people(&self) -> String {
         match (self.success, self.error_message()) {
             (true, _) if is_falsy(self.output.value()) => "Success".to_owned(),
@@ -243,7 +242,7 @@ impl ToolResult {
         }
     }
 
-    /// As a value, for events: images are only mentioned.
+    /// As a value for events, with images only mentioned.
     pub fn for_events(&self) -> Value {
         let mut dump = self.to_value();
         if !self.content.is_empty() {
@@ -256,7 +255,7 @@ impl ToolResult {
         dump
     }
 
-    /// As a value. `content` is there where there is some.
+    /// As a value. `content` is included if it is not empty.
     pub fn to_value(&self) -> Value {
         let mut dump =
             json!({"success": self.success, "output": self.output(), "error": self.error()});
@@ -267,7 +266,7 @@ impl ToolResult {
     }
 }
 
-/// The keys in Amplifier's order; `content` only where there is some.
+/// The keys in Amplifier's order; `content` only if it is not empty.
 impl Serialize for ToolResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut dump = serializer.serialize_struct("ToolResult", 4)?;
@@ -282,7 +281,7 @@ impl Serialize for ToolResult {
     }
 }
 
-/// The fields as they are written, each told apart from one that is missing.
+/// The raw fields. A field that is `null` differs from one that is missing.
 #[derive(Deserialize)]
 struct ToolResultFields {
     #[serde(default, deserialize_with = "written")]
@@ -299,7 +298,7 @@ fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What Amplifier's models take for a boolean.
+/// The values that Amplifier's models accept as a boolean.
 pub(crate) fn as_bool(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(yes) => Some(*yes),

@@ -1,4 +1,4 @@
-//! Where a module comes from, as plans write it: a text of one of several forms, or a table with a `type`.
+//! The source of a module, as plans write it: a text of one of several forms, or a table with a `type`.
 
 use std::{
     fmt,
@@ -9,36 +9,36 @@ use serde_json::Value;
 
 use crate::ModuleSource;
 
-/// Why a text or table says nothing about where a module is.
+/// Why a text or table is no source of a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModuleSourceError {
-    /// Nothing is there.
+    /// It is empty.
     #[error("the source is empty")]
     Empty,
     /// Neither a text nor a table.
     #[error("a source is a text, or a table with a `type`")]
     Type,
-    /// The table says too little.
+    /// The table lacks a key.
     #[error("a source of type `{of}` needs a text under `{key}`")]
     Missing {
-        /// The type it says it is.
+        /// Its type.
         of: String,
-        /// What it does not say.
+        /// The missing key.
         key: &'static str,
     },
-    /// A type that is none.
+    /// An unknown type.
     #[error("`{0}` is no type of source; the types are git, file, zip, http and package")]
     UnknownType(String),
-    /// A scheme that is not spoken here.
+    /// An unsupported scheme.
     #[error("sources of the form `{0}` are not supported; {1}")]
     Scheme(String, &'static str),
-    /// A user's password would be kept in the plan and told in messages.
+    /// The password would be stored in the plan and shown in messages.
     #[error("the address holds a password, which does not belong into a plan")]
     Password,
-    /// No address.
+    /// It is no address.
     #[error("`{0}` names no repository or file")]
     NoAddress(String),
-    /// What no address, reference or folder can hold.
+    /// A character that no address, reference or folder can have.
     #[error("the {what} `{text}` cannot be one")]
     Malformed {
         /// The part.
@@ -127,7 +127,7 @@ impl ModuleSource {
             }
             "file" => {
                 let written = needed("path")?;
-                // Without a dot it would be the name of a package.
+                // Without a dot it would be read as the name of a package.
                 let dotted = format!("./{written}");
                 let plain =
                     written.starts_with(|c: char| c.is_alphanumeric()) && !written.contains("://");
@@ -167,7 +167,7 @@ impl ModuleSource {
     }
 }
 
-/// In the form that plans have it.
+/// In the form of plans.
 impl fmt::Display for ModuleSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = |subdirectory: &Option<String>| {
@@ -203,11 +203,11 @@ fn malformed(what: &'static str, text: &str) -> ModuleSourceError {
     }
 }
 
-/// What follows `git+`: address, `@reference`, `#subdirectory=…`.
+/// Parses the text after `git+`: address, `@reference`, `#subdirectory=…`.
 fn git(rest: &str, base: &Path) -> Result<ModuleSource, ModuleSourceError> {
     let (address, subdirectory) = split_fragment(rest)?;
-    // The user of `ssh://git@host/…` stands before the path, so only an `@` in the path begins a reference; and one that
-    // begins a name, as in `/@scope/repository`, belongs to the name. A reference may hold a `/` itself.
+    // The user of `ssh://git@host/…` comes before the path, so only an `@` in the path begins a reference. An `@` at
+    // the start of a name, as in `/@scope/repository`, belongs to the name. A reference may contain a `/` itself.
     let path_at = address
         .find("://")
         .and_then(|at| address[at + 3..].find('/').map(|path| at + 3 + path));
@@ -254,7 +254,7 @@ fn checked_address(address: &str, rest: &str) -> Result<(), ModuleSourceError> {
     if host.is_empty() || path.is_empty() {
         return Err(ModuleSourceError::NoAddress(address.to_owned()));
     }
-    // A host that begins so would be read as an option by what is started with it.
+    // Programs would read such a host as an option.
     if address.contains(char::is_whitespace) || host.starts_with('-') {
         return Err(malformed("address", address));
     }
@@ -265,7 +265,7 @@ fn checked_address(address: &str, rest: &str) -> Result<(), ModuleSourceError> {
     }
 }
 
-/// What git takes as the name of a branch, tag or commit, as far as it is harmless on a command line.
+/// A name of a branch, tag or commit that git accepts and that is harmless on a command line.
 fn reference(text: &str) -> Result<String, ModuleSourceError> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
     if text.is_empty() || text.starts_with('-') || text.contains("..") || text.contains(odd) {
@@ -305,7 +305,7 @@ fn package(text: &str) -> Result<ModuleSource, ModuleSourceError> {
     Err(malformed("source", text))
 }
 
-/// The part before `#`, and the subdirectory that stands behind it.
+/// The part before `#`, and the subdirectory behind it.
 fn split_fragment(text: &str) -> Result<(&str, Option<String>), ModuleSourceError> {
     let Some((address, fragment)) = text.split_once('#') else {
         return Ok((text, None));
@@ -345,7 +345,7 @@ fn file_path(address: &str, base: &Path) -> Result<PathBuf, ModuleSourceError> {
     Ok(tidy(&base.join(path)))
 }
 
-/// The path without its `.` and `..`, by its text alone: links are whoever opens it to follow.
+/// The path without `.` and `..`, by its text alone: links are not followed here.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidied = PathBuf::new();
     for part in path.components() {
@@ -369,7 +369,7 @@ fn is_name(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(_))
 }
 
-/// `%20` and the like as the characters they stand for.
+/// The text with `%20` and the like decoded.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,5 +1,5 @@
-//! How Python writes a value: the text that Amplifier gives the model is made by `json.dumps` and `str`, and a model that
-//! was shown one form should not meet another here.
+//! Values in Python's notation: Amplifier makes the model's text with `json.dumps` and `str`, and a model should see
+//! the same form here.
 
 mod number;
 mod repr;
@@ -38,7 +38,7 @@ pub fn sanitized(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether Python takes the value for false.
+/// Whether the value is false in Python.
 pub(crate) fn is_falsy(value: &Value) -> bool {
     match value {
         Value::Null => true,

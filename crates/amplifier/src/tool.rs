@@ -1,4 +1,4 @@
-//! What the author of a tool implements.
+//! The trait for authors of tools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,28 +35,28 @@ use crate::{ToolResult, ToolSpec};
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// The name that it is called by: short, snake_case, of no other tool.
+    /// The name for calls: short, snake_case, unique.
     fn name(&self) -> &str;
 
-    /// What it does and expects, for the model.
+    /// The purpose and the inputs of the tool, for the model.
     fn description(&self) -> &str;
 
-    /// The JSON Schema of its input. Asked whenever tools are listed. Empty: any object.
+    /// The JSON Schema of its input, read whenever tools are listed. Empty: any object.
     fn input_schema(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// How it is told to a model.
+    /// The declaration for models.
     fn spec(&self) -> ToolSpec {
         ToolSpec::new(self.name(), self.input_schema()).describe(self.description())
     }
 
-    /// Does the work. A [`ToolResult`] that is not a success is how a tool fails; an `Err` says that it could not even
-    /// try.
+    /// Runs the tool. A tool fails with a [`ToolResult`] that is not a success; an `Err` means that the tool could not
+    /// start its work.
     fn execute(&self, input: Value) -> BoxFuture<'_, Result<ToolResult, ToolError>>;
 
-    /// The same, with the way back to the host: deadline, cancellation, progress, other tools. Amplifier's contract has
-    /// no such thing; a tool that wants it implements this one too.
+    /// The same with access to the host: deadline, cancellation, progress, other tools. Amplifier's contract has none
+    /// of these; a tool that needs them implements this method too.
     fn execute_in(
         &self,
         input: Value,
@@ -66,29 +66,29 @@ pub trait Tool: Send + Sync + 'static {
         Tool::execute(self, input)
     }
 
-    /// What kind of effect its calls have. Amplifier's contract does not say, and what nobody says counts as able to do
-    /// anything.
+    /// The class of effect of its calls. Amplifier's contract has no such member, and an unknown class is handled as
+    /// if the tool could do anything.
     fn class(&self) -> EffectClass {
         EffectClass::Unknown
     }
 }
 
-/// Why a tool could not even try.
+/// Why a tool could not start its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolError {
-    /// It broke at work.
+    /// Its work failed.
     #[error("{message}")]
     ExecutionFailed {
-        /// What happened.
+        /// The message.
         message: String,
-        /// What a process wrote.
+        /// The standard output of a process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stdout: Option<String>,
-        /// What a process complained of.
+        /// The standard error of a process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stderr: Option<String>,
-        /// How a process ended.
+        /// The exit code of a process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
     },
@@ -101,13 +101,13 @@ pub enum ToolError {
     /// Anything else.
     #[error("{message}")]
     Other {
-        /// What happened.
+        /// The message.
         message: String,
     },
 }
 
 impl ToolError {
-    /// It broke at work.
+    /// A failure of its work.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::ExecutionFailed {
             message: message.into(),
@@ -117,7 +117,7 @@ impl ToolError {
         }
     }
 
-    /// As the end of a Toolpost call.
+    /// As the failure of a Toolpost call.
     pub fn into_failure(self) -> ToolFailure {
         let message = self.to_string();
         match self {

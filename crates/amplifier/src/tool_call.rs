@@ -1,24 +1,24 @@
-//! A call as a model asks for it.
+//! A call, as a model requests it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A call as a model asks for it. Nothing is converted: arguments that are a text with JSON in it are refused.
+/// A call, as a model requests it. Values are not converted: arguments in the form of a JSON text are refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's id for it, by which the answer is told apart.
+    /// The model's id of the call, which its answer repeats.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// What it is called with.
+    /// The arguments.
     pub arguments: Map<String, Value>,
-    /// What else came along.
+    /// Further members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl ToolCall {
-    /// A call with nothing else along.
+    /// A call without further members.
     pub fn new(
         id: impl Into<String>,
         name: impl Into<String>,

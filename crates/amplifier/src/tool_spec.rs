@@ -1,19 +1,19 @@
-//! A tool as a model is told of it.
+//! A tool as models see it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A tool as a model is told of it.
+/// A tool as models see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name that it is called by.
+    /// The name for calls.
     pub name: String,
     /// The schema of its input. Empty: any object.
     pub parameters: Map<String, Value>,
-    /// What it does.
+    /// The description.
     #[serde(default)]
     pub description: Option<String>,
-    /// What else is said of it.
+    /// Further members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -29,7 +29,7 @@ impl ToolSpec {
         }
     }
 
-    /// Says what it does.
+    /// Sets the description.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

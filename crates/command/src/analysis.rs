@@ -1,4 +1,4 @@
-//! What is found in a command's text.
+//! The result of an analysis: commands, redirections, and pieces that cannot be known.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,28 +10,28 @@ use crate::programs::HiddenStart;
 use crate::reads;
 use crate::walk::ScriptWalker;
 
-/// Everything that running a text in `bash -c` would do, as far as the text tells.
+/// The commands and files of a text that is given to `bash -c`, as far as they can be known without running it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Analysis {
-    /// The commands that would or could run, in order of appearance.
+    /// The commands that run or could run, in order of appearance.
     pub commands: Vec<SimpleCommand>,
-    /// Files that would be opened by the shell itself, in order of appearance.
+    /// Files that the shell itself would open, in order of appearance.
     pub redirects: Vec<ShellRedirect>,
-    /// Pieces whose effect cannot be known; while there is one, no list of commands is complete.
+    /// Pieces with an unknown effect. If there is one, no list of commands is complete.
     pub opaque: Vec<OpaquePart>,
-    /// Variables that are set for all commands from outside of the text, except those that change no program's
-    /// doings. Each command lists them among its own.
+    /// Variables that are set for all commands from outside of the text, except variables that change nothing that a
+    /// program does. Each command also lists them among its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<VariableAssignment>,
 }
 
 impl Analysis {
-    /// Whether some piece of the text cannot be known.
+    /// Whether some piece of the text has an unknown effect.
     pub fn is_opaque(&self) -> bool {
         !self.opaque.is_empty()
     }
 
-    /// Whether everything is known, and known to change nothing and to reach for no network.
+    /// Whether everything is known to change nothing and to use no network.
     pub fn only_reads(&self) -> bool {
         !self.is_opaque()
             && self.environment.is_empty()
@@ -46,65 +46,66 @@ impl Analysis {
 /// One program or builtin with its arguments.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SimpleCommand {
-    /// The words as the program would get them, itself first. Of an opaque command these are only the words
-    /// before the first that is not literal, so that a deny still sees what it can.
+    /// The program and its arguments. For an opaque command, only the words before the first word that is not literal,
+    /// so that a deny can still match them.
     pub words: Vec<String>,
-    /// Variables set for it, except those that change no program's doings.
+    /// The variables that are set for it, except variables that change nothing that a program does.
     pub assignments: Vec<VariableAssignment>,
-    /// Whether some word is not literal, or an earlier command may have changed what the words mean.
+    /// Whether a word is not literal, or an earlier command may have changed the meaning of the words.
     pub opaque: bool,
-    /// Why it starts commands that are not listed, where it does. Unlike an opaque command it is known itself: a
-    /// rule can allow it, and a rule that spells what selects the hidden command allows that too.
+    /// The reason why it starts commands that are not listed, if it does. In contrast to an opaque command, the command
+    /// itself is known: a rule can allow it, and a rule that spells the words which select the hidden command allows
+    /// the hidden command, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hides: Option<HiddenStart>,
-    /// The command whose words spell this one: `git rebase --exec 'make x'` for `make x`. An allow that covers that
-    /// one covers this one, too.
+    /// The command whose words contain this one: `git rebase --exec 'make x'` for `make x`. An allow that covers the
+    /// outer command covers this one, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spelled_in: Option<SpelledIn>,
     /// The commands that start this one, outermost first: `sudo`, `timeout 5`, `sh -c`.
     pub within: Vec<String>,
-    /// Where it runs, as far as the `cd`s before it tell.
+    /// The directory it runs in, as far as the `cd`s before it are literal.
     pub directory: CommandDirectory,
-    /// One line for people and records.
+    /// The command as one line for people and records.
     pub text: String,
 }
 
-/// Another command of the analysis whose words name a command or a file.
+/// The command of the analysis whose words contain another command or a file name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct SpelledIn {
-    /// Its place among the commands.
+    /// The command's index in [`Analysis::commands`].
     pub command: usize,
-    /// The last of its words that name this.
+    /// The last of its words that belongs to the inner command or file.
     pub through: usize,
-    /// Whether an allow has to spell the words up to there, as opposed to cover them with a star: a rule for
-    /// `sort *` is about what sort shows, and not about the file that `-o` writes.
+    /// Whether an allow must spell the words up to there and not cover them with a star: a rule for `sort *` means the
+    /// output of sort, and not the file that `-o` writes.
     pub must_be_spelled: bool,
 }
 
 /// A variable set for a command.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct VariableAssignment {
-    /// The variable.
+    /// The variable's name.
     pub name: String,
-    /// What it is set to, unless that is not literal.
+    /// The value, if it is literal.
     pub value: Option<String>,
 }
 
 /// A file that the shell opens for a command.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShellRedirect {
-    /// The file as written, unless that is not literal.
+    /// The file as written, if it is literal.
     pub target: Option<String>,
-    /// What the file is opened for.
+    /// How the file is opened.
     pub access: RedirectAccess,
-    /// Where a relative target is looked up.
+    /// The directory that a relative target starts from.
     pub directory: CommandDirectory,
-    /// The command whose words name the file, where it is no redirection of the text itself.
+    /// The command whose words contain the file name; `None` for a redirection of the text itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spelled_in: Option<SpelledIn>,
 }
 
-/// What a redirected file is opened for.
+/// How a redirected file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RedirectAccess {
@@ -114,23 +115,25 @@ pub enum RedirectAccess {
     Write,
 }
 
-/// Finds what would run if `text` were given to `bash -c`.
+/// Finds the commands that would run if `text` were given to `bash -c`.
 ///
-/// Never fails: what cannot be read is opaque. The time is bounded by the text's length and nesting.
+/// This never fails: a text that cannot be parsed is opaque. The time is bounded by the text's length and nesting.
 pub fn analyze(text: &str) -> Analysis {
     analyze_with(text, [])
 }
 
-/// Finds what would run if `text` were given to `bash -c` with these variables in its environment. Each variable
-/// counts as an assignment in front of every command, nested commands included.
+/// Like [`analyze`], with these variables in the environment. Each variable counts as an assignment in front of every
+/// command, nested commands included.
 pub fn analyze_with<'a>(
     text: &str,
     environment: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Analysis {
     let mut walker = ScriptWalker::new();
     walker.set_environment(environment);
-    // The parser is a stranger's code on a stranger's input. It panics on a few numbers that are too large,
-    // and a panic here must cost one answer, not the host.
+    // The parser is foreign code and its input is foreign, too. It panics on a few numbers that are too large, and a
+    // panic must cost one answer and not the host. The bounds of `parse` keep it from endless time and stack; a panic
+    // is the one failure that a bound cannot exclude. The walker is dropped after a panic, so its state does not
+    // matter, and an opaque answer makes the host ask.
     let walk = AssertUnwindSafe(|| {
         walker.script(text);
         walker.finish()

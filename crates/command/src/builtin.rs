@@ -1,24 +1,24 @@
-//! Builtins that change the shell for what comes after them, or evaluate their words once more.
+//! Builtins that change the shell for the commands after them, or evaluate their words again.
 
 use crate::variable;
 
-/// What a builtin does beyond what any program could.
+/// The effect of a builtin on the shell, which no program could have.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum BuiltinEffect {
     Nothing,
-    /// It goes to this directory, if it can.
+    /// It changes to this directory if it can.
     Enters(String),
-    /// It goes somewhere.
+    /// It changes to an unknown directory.
     EntersUnknown,
-    /// Later names may mean other programs.
+    /// Names after it may stand for other programs.
     ChangesNames,
-    /// It loads code into the shell, and later names may mean that code.
+    /// It loads code into the shell, and names after it may stand for that code.
     LoadsCode,
     /// These words are scripts or expressions.
     Evaluates(Vec<String>),
 }
 
-/// What running these words in the shell changes. `open` says that more words follow, which are not known.
+/// The effect of running these words in the shell. `open`: further words follow that are not known.
 pub(crate) fn effect(words: &[String], open: bool) -> BuiltinEffect {
     let Some((program, arguments)) = words.split_first() else {
         return BuiltinEffect::Nothing;
@@ -77,7 +77,7 @@ fn change_of_directory(arguments: &[String], open: bool) -> BuiltinEffect {
     }
 }
 
-/// `set -a` puts every variable into the environment, `set -k` takes assignments from anywhere in a command.
+/// `set -a` exports every variable; `set -k` accepts assignments anywhere in a command.
 fn changes_all_commands(arguments: &[String]) -> bool {
     let options = arguments.iter().take_while(|word| *word != "--");
     options.into_iter().any(|word| {
@@ -87,7 +87,7 @@ fn changes_all_commands(arguments: &[String]) -> bool {
     })
 }
 
-/// A builtin that sets the variables it is given, or only looks at them; both evaluate subscripts.
+/// For a builtin that sets or prints the variables in its arguments. Both evaluate subscripts.
 fn names_variables(program: &str, arguments: &[String], open: bool) -> BuiltinEffect {
     let has_v = arguments.iter().any(|word| word == "-v");
     let sets = match program {
@@ -106,7 +106,8 @@ fn names_variables(program: &str, arguments: &[String], open: bool) -> BuiltinEf
         return effect;
     }
     let changes = |word: &String| name(word).is_some_and(variable::changes_the_shell);
-    // What is not literal could be any name; `export $X` is opaque, and so is everything after it.
+    // A word that is not literal could be any name. `export $X` itself is opaque; this makes all commands after it
+    // opaque.
     if open || arguments.iter().any(changes) {
         BuiltinEffect::ChangesNames
     } else {
@@ -124,7 +125,7 @@ fn has_script_in_subscript(word: &str) -> bool {
         .is_some_and(|(_, subscript)| subscript.contains(['$', '`']))
 }
 
-/// Names in a subscript are looked up, and what they hold is evaluated in turn.
+/// The shell looks up names in a subscript and evaluates their values in turn.
 fn has_evaluated_subscript(word: &str) -> bool {
     let subscript = |(name, rest): (&str, &str)| {
         let subscript = rest.split(']').next().unwrap_or(rest);
@@ -135,7 +136,7 @@ fn has_evaluated_subscript(word: &str) -> bool {
     word.split_once('[').is_some_and(subscript)
 }
 
-/// Integers and references are evaluated when they are set.
+/// The shell evaluates the values of integers and references on assignment.
 fn has_evaluating_attribute(word: &str) -> bool {
     is_cluster_with(word, 'i') || is_cluster_with(word, 'n')
 }

@@ -1,22 +1,22 @@
-//! Where a command runs, as far as `cd`s tell.
+//! The directory that a command runs in, as far as the `cd`s of a text determine it.
 
 use serde::Serialize;
 
-/// Where a command runs.
+/// The directory that a command runs in.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandDirectory {
-    /// Where the text itself was started.
+    /// The directory that the text was started in.
     #[default]
     Start,
-    /// There, looked up from the start if it is relative. Lexically normal: only leading `..`, no `.`.
+    /// This path, relative to the start unless it is absolute. Lexically normal: `..` only in front, no `.`.
     Beneath(String),
-    /// It depends on what happens when it runs.
+    /// It is known only when the command runs.
     Unknown,
 }
 
 impl CommandDirectory {
-    /// Where `cd target` leads from here.
+    /// The directory after `cd target`.
     pub(crate) fn enter(&self, target: &str) -> Self {
         let base = match self {
             Self::Start => "",
@@ -38,13 +38,14 @@ impl CommandDirectory {
         }
     }
 
-    /// Where one is after either of two ways.
+    /// The directory after two alternatives come together again.
     pub(crate) fn or(self, other: &Self) -> Self {
         if self == *other { self } else { Self::Unknown }
     }
 }
 
-/// Resolves `.` and `..` by name, as the shell's own `cd` does. Links are the business of whoever opens files.
+/// Resolves `.` and `..` by name, as the shell's own `cd` does. Symbolic links are resolved by the code that opens
+/// files.
 fn normal(path: &str, absolute: bool) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -1,16 +1,16 @@
-//! What a shell command would run, told from its text alone.
+//! Finds the commands that a shell text would run, without running it.
 //!
-//! [`analyze`] reads the text as bash would and lists the simple commands that would run, the files that are
-//! redirected, and whatever cannot be known before the shell has expanded it. [`CommandPattern`] says which
-//! commands a rule is about, [`suggestions`] which rules could be offered to a person.
+//! [`analyze`] reads the text as bash would. It lists the simple commands that would run, the files that are
+//! redirected, and the pieces that cannot be known before the shell has expanded them. [`CommandPattern`] matches
+//! commands for rules, and [`suggestions`] finds rules that could be offered to an operator.
 //!
-//! The permission layer asks that every command found is allowed and treats what is opaque as unknown; the
-//! shell tool runs what [`Analysis::only_reads`] in a sandbox that can only read. Nothing here is a boundary:
-//! the answers decide whether to ask, the sandbox decides what can happen.
+//! The permission layer requires an allow for every command found, and treats opaque pieces as unknown. The shell tool
+//! runs a text in a read-only sandbox if [`Analysis::only_reads`] holds. Nothing in this crate is a boundary: its
+//! answers decide whether the host asks, and the sandbox limits what can happen.
 //!
-//! Everything is pure: no file is looked at and nothing is run. Two readers must agree before a word counts as
-//! literal, the parser's tokens and this crate's own scanner, because a word that one of them ends too late
-//! would hide a command from the rules.
+//! The crate is pure: it reads no file and runs nothing. A word counts as literal only if two readers agree about it,
+//! the parser's tokens and this crate's own scanner. If a single reader ended a word too late, the word would hide a
+//! command from the rules.
 #![warn(missing_docs)]
 
 mod analysis;

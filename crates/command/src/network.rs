@@ -1,14 +1,15 @@
 //! Commands that usually reach other machines.
 //!
-//! The permission layer records it with a decision, so that a reader of the record need not know every program. It is
-//! not a boundary: a command that is not listed may reach the network too, and the sandbox decides whether any can.
+//! The permission layer records the answer with its decision, so that a reader of the record need not know every
+//! program. It is not a boundary: a command that is not listed may reach the network, too. The sandbox decides whether
+//! it can.
 
 use std::sync::OnceLock;
 
 use crate::{analysis::SimpleCommand, pattern::CommandPattern};
 
-/// Programs that do nothing else, and the subcommands of others that do. What a build or a test fetches is not
-/// here: `cargo build` reaches the network only where something is missing.
+/// Programs that only work over the network, and such subcommands of other programs. Downloads of builds and tests are
+/// not here: `cargo build` reaches the network only if a dependency is missing.
 const REACHING: &[&str] = &[
     "{curl,wget,http,https,xh,aria2c,lynx,w3m} *",
     "{ssh,slogin,autossh,mosh,scp,sftp,sshfs,ftp,lftp,telnet,nc,ncat,netcat} *",
@@ -45,15 +46,15 @@ fn reaching() -> &'static [CommandPattern] {
 }
 
 impl SimpleCommand {
-    /// Whether it usually reaches other machines: `curl`, `git push`. Neither answer is certain. A remote of git may be a
-    /// folder, and programs that are not listed may use the network as well.
+    /// Whether it usually reaches other machines: `curl`, `git push`. Both answers can be wrong. A remote of git may be
+    /// a folder, and programs that are not listed may use the network.
     pub fn reaches_network(&self) -> bool {
         !self.opaque
             && (reaching().iter().any(|pattern| pattern.catches(self))
                 || self.copies_over_network())
     }
 
-    /// `rsync` and its like reach another machine where an operand names one: `host:path`, `rsync://host/path`.
+    /// `rsync` and similar programs reach another machine if an operand names one: `host:path`, `rsync://host/path`.
     fn copies_over_network(&self) -> bool {
         let is_program = |word: &String| word.rsplit('/').next() == Some("rsync");
         let names_host = |word: &&String| {

@@ -1,4 +1,4 @@
-//! What cannot be known from a text, and why.
+//! Opaque pieces of a text, with their reasons.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::render;
 
-/// A piece of a text whose effect cannot be known.
+/// A piece of a text with an unknown effect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct OpaquePart {
     /// The piece, shortened to one line.
     pub text: String,
-    /// Why it cannot be known.
+    /// Why its effect is unknown.
     pub reason: OpaqueReason,
 }
 
@@ -24,32 +24,32 @@ impl OpaquePart {
     }
 }
 
-/// Why a piece of a text cannot be known.
+/// Why the effect of a piece is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OpaqueReason {
-    /// Longer than is read.
+    /// The text is longer than the limit.
     TooLong,
-    /// More commands than are listed.
+    /// The text has more commands than the limit.
     TooManyCommands,
-    /// Nested deeper than is read.
+    /// The text is nested deeper than the limit.
     TooDeep,
     /// A NUL or a carriage return, which shells and parsers read differently.
     ControlCharacter,
-    /// Not valid bash, or not to this parser.
+    /// Not valid bash, or not valid for this parser.
     NotParsed,
-    /// The parser gave up in a way it should not.
+    /// The parser panicked.
     ParserFailed,
-    /// A form that the shell and the parser may read differently.
+    /// A form that shell and parser may read differently.
     Ambiguous,
-    /// A word that is only known once the shell has expanded it.
+    /// A word that is known only after the shell has expanded it.
     DynamicWord,
-    /// A file that is only known once the shell has expanded its name.
+    /// A file name that is known only after the shell has expanded it.
     DynamicRedirect,
-    /// A variable set to what is only known once the shell has expanded it.
+    /// A variable with a value that is known only after the shell has expanded it.
     DynamicAssignment,
-    /// More variables, or longer ones, than are looked at.
+    /// More variables, or longer ones, than the limit.
     LargeEnvironment,
     /// An expression or a word that the shell would evaluate a second time.
     Evaluated,
@@ -57,15 +57,15 @@ pub enum OpaqueReason {
     NetworkRedirect,
     /// A shell that reads its commands from its input.
     ReadsCommands,
-    /// The commands of a file, run in this shell.
+    /// The commands of a file, run in the same shell.
     SourcedFile,
     /// A language or a dialect that is not bash.
     OtherShell,
-    /// A function of this text under the name of a command.
+    /// A function of this text with the name of a command.
     FunctionCalled,
-    /// A change of the shell after which names may mean other programs.
+    /// A change of the shell after which names may stand for other programs.
     ChangedShell,
-    /// A program that runs another one, with options that are not known here.
+    /// A program that runs another one, with an option that the tables do not list.
     UnknownWrapper,
 }
 

@@ -1,9 +1,9 @@
-//! The way into the parser, with bounds before it.
+//! Calls the parser, with bounds before it.
 //!
-//! The parser backtracks: every unmatched `(` doubles its time, nested `case`s do worse, and its recursion has
-//! no floor. The bounds are therefore on what makes it slow or deep, counted on its own tokens, so that a long
-//! quoted text with many brackets in it costs nothing. They also keep it to less than a MiB of stack, even
-//! unoptimised, so that it needs no thread of its own.
+//! The parser backtracks: every unmatched `(` doubles its time, and nested `case`s are worse. Its recursion is
+//! unlimited. The bounds therefore limit the constructs that make it slow or deep, and count them on its own tokens: a
+//! long quoted text with many brackets in it costs nothing and stays allowed. The same bounds keep the parser below one
+//! MiB of stack, even unoptimised, so that it needs no thread of its own.
 
 mod scan;
 
@@ -12,22 +12,22 @@ use brush_parser::{ParserImpl, ParserOptions, Token, parse_tokens, uncached_toke
 
 use crate::opaque::OpaqueReason;
 
-/// Longer texts are not read.
+/// The longest text that is parsed.
 const LONGEST: usize = 64 * 1024;
-/// The tokenizer calls itself for each `$(`, `${` and `$[` that it is inside of.
+/// The tokenizer recurses for each open `$(`, `${` and `$[`.
 const MOST_EXPANSIONS: usize = 48;
-/// Words and operators, each of which costs the parser about a microsecond.
+/// Words and operators; each costs the parser about a microsecond.
 const MOST_TOKENS: usize = 4096;
 const MOST_PARENTHESES: usize = 12;
-/// `case` and `coproc`, each of which is tried in two ways whatever is inside of it.
+/// `case` and `coproc`; the parser tries each in two ways, whatever it contains.
 const MOST_CASES: usize = 4;
-/// Parentheses, braces and words that open a compound command, together.
+/// Parentheses, braces and words that open a compound command, counted together.
 const MOST_OPENERS: usize = 32;
 
-/// Brackets and quotes inside of a subscript.
+/// Brackets and quotes in a subscript.
 const MOST_SUBSCRIPTS: usize = 4;
 
-/// What `bash -c` is: no extended patterns unless asked for, everything else of bash.
+/// The dialect of `bash -c`: all of bash, with extended patterns off.
 pub(crate) const OPTIONS: ParserOptions = ParserOptions {
     enable_extended_globbing: false,
     posix_mode: false,
@@ -37,7 +37,7 @@ pub(crate) const OPTIONS: ParserOptions = ParserOptions {
     parser_impl: ParserImpl::Peg,
 };
 
-/// Parses a script, or says why it is not tried or does not parse.
+/// Parses a script. The error says why it exceeds a bound or does not parse.
 pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
     check_text(text)?;
     if scan::expansions(text)? > MOST_EXPANSIONS {
@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
     parse_tokens(&tokens, &OPTIONS).map_err(|_| OpaqueReason::NotParsed)
 }
 
-/// Every word is tried as `name[subscript]=value`, and names inside of subscripts as the same again.
+/// The parser tries every word as `name[subscript]=value`, and names in subscripts as the same again.
 fn is_deep_subscript(word: &str) -> bool {
     let name = word
         .bytes()
@@ -68,7 +68,7 @@ fn is_deep_subscript(word: &str) -> bool {
     openers > MOST_SUBSCRIPTS
 }
 
-/// Whether the word parser, which backtracks too, may be given this word.
+/// Whether the word is within the bounds of the word parser, which backtracks, too.
 pub(crate) fn may_take_apart(word: &str) -> bool {
     let openers = word
         .bytes()
@@ -84,14 +84,14 @@ fn check_text(text: &str) -> Result<(), OpaqueReason> {
     if text.contains(['\0', '\r']) {
         return Err(OpaqueReason::ControlCharacter);
     }
-    // Descriptors that do not fit a number make the parser panic.
+    // The parser panics on descriptors that do not fit its number type.
     if has_huge_number(text, b"", |next| matches!(next, Some(b'<' | b'>'))) {
         return Err(OpaqueReason::NotParsed);
     }
     Ok(())
 }
 
-/// Ten or more digits in a row, after one of `before` (or anything) and with a fitting character behind.
+/// Ten or more digits in a row, after one of `before` (or anything) and followed by a fitting character.
 fn has_huge_number(text: &str, before: &[u8], behind: impl Fn(Option<u8>) -> bool) -> bool {
     let bytes = text.as_bytes();
     let mut digits = 0;
@@ -150,7 +150,7 @@ fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
     if parentheses > MOST_PARENTHESES || cases > MOST_CASES || openers > MOST_OPENERS {
         return Err(OpaqueReason::TooDeep);
     }
-    // Behind double parentheses the parser takes `<<` for a shift where bash may see a here-document.
+    // After double parentheses the parser reads `<<` as a shift where bash may read a here-document.
     if double && documents {
         return Err(OpaqueReason::Ambiguous);
     }

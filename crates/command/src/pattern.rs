@@ -1,4 +1,4 @@
-//! Patterns: which commands a rule is about.
+//! Patterns of rules that match commands.
 
 mod catch;
 mod glob;
@@ -16,46 +16,46 @@ use glob::WordGlob;
 
 /// A pattern of commands, such as `cargo {build,test} *`.
 ///
-/// Words are separated by blanks and quoted as in a shell. `{a,b}` is one or the other, `*` inside a word any
-/// characters of that word, a lone `*` any one word, and a lone `*` at the end whatever follows, also nothing.
-/// Without a `*` at the end the command must have exactly these words. `NAME=value` words at the beginning are
-/// variables set for the command.
+/// Words are separated by blanks and quoted as in a shell. `{a,b}` matches one or the other. A `*` in a word matches
+/// any characters of that word, a lone `*` matches any one word, and a lone `*` at the end matches all remaining words,
+/// also none. Without a `*` at the end the command must have exactly these words. `NAME=value` words at the beginning
+/// match variables that are set for the command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandPattern {
     text: String,
     assignments: Vec<(String, WordGlob)>,
     words: Vec<WordGlob>,
-    /// Whether anything may follow the words.
+    /// Whether further words may follow.
     open: bool,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandPatternError {
-    /// There is no word in it.
+    /// It has no word.
     #[error("a pattern needs at least the name of a program")]
     Empty,
-    /// It is longer than any sensible pattern.
+    /// It exceeds the limit.
     #[error("the pattern has {0} bytes, at most {most} are read", most = parse::LONGEST)]
     TooLong(usize),
     /// A quote is opened and not closed.
     #[error("a quote in `{0}` is not closed")]
     UnclosedQuote(String),
-    /// Alternatives inside alternatives, or a brace that is not closed.
+    /// Alternatives are nested, or a brace is not closed.
     #[error("the alternatives in `{0}` are not closed or are nested")]
     Alternatives(String),
-    /// The alternatives multiply to more than is sensible.
+    /// The alternatives multiply to more than the limit.
     #[error("the alternatives in `{0}` multiply to more than {most}", most = parse::MOST_ALTERNATIVES)]
     TooManyAlternatives(String),
-    /// A shell's operator or expansion, which no single command holds.
+    /// It has a shell operator or expansion, which a single command cannot contain.
     #[error(
         "`{character}` in `{word}` means nothing in a pattern, which is about one command; quote it if it is meant"
     )]
     Operator {
-        /// The word it stands in.
+        /// The word that contains it.
         word: String,
-        /// What means nothing.
+        /// The operator's character.
         character: char,
     },
     /// A control character.
@@ -64,21 +64,25 @@ pub enum CommandPatternError {
 }
 
 impl CommandPattern {
-    /// Whether an allow with this pattern allows the command. Strict: every word as written, every variable
-    /// mentioned, nothing opaque.
+    /// Whether an allow with this pattern allows the command. The match is strict: every word as written, every
+    /// variable in the pattern, nothing opaque.
     pub fn covers(&self, command: &SimpleCommand) -> bool {
         !command.opaque && self.covers_assignments(command) && self.covers_words(&command.words)
     }
 
-    /// Whether a deny or an ask with this pattern is meant for the command. Liberal: base names, options in
-    /// any place and spelling, variables ignored, and of an opaque command whatever its known words could
-    /// still become.
+    /// Whether a deny or an ask with this pattern applies to the command. The match is liberal: base names, options in
+    /// any place and spelling, and variables ignored. An opaque command matches if its known words could still become a
+    /// match.
+    ///
+    /// The two directions fail differently. An allow that matches too much runs a command without a question, and a
+    /// deny that matches too little does the same, so [`covers`](Self::covers) is exact and this method is generous.
+    /// One matcher for both would have to be wrong for one of them.
     pub fn catches(&self, command: &SimpleCommand) -> bool {
         self.covers_words(&command.words) || catch::catches(self, command)
     }
 
-    /// Whether an allow with this pattern is about exactly what the command starts, hidden commands included: it
-    /// covers the command, and spells what selects them. A lone star spells nothing.
+    /// Whether an allow with this pattern means exactly the commands that this one starts, hidden ones included: it
+    /// covers the command, and it spells the words that select the hidden ones. A lone star spells nothing.
     pub fn spells(&self, command: &SimpleCommand) -> bool {
         command.hides.is_none_or(|hidden| {
             let names_value = || !self.assignments.iter().any(|(_, value)| value.is_any());
@@ -86,7 +90,7 @@ impl CommandPattern {
         })
     }
 
-    /// Whether an allow with this pattern covers the command and spells its words up to this one.
+    /// Whether an allow with this pattern covers the command and spells its words up to this index.
     pub fn spells_through(&self, command: &SimpleCommand, through: usize) -> bool {
         let spelled = self.words.get(..=through);
         spelled.is_some_and(|words| !words.iter().any(WordGlob::is_any)) && self.covers(command)

@@ -1,12 +1,11 @@
-//! Programs that start other commands by an option, an operand or a setting, as data.
+//! Tables of programs that start other commands by an option, an operand or a setting.
 //!
-//! A rule against `rm` is meant for `git rebase --exec 'rm x'` too. The tables in this folder list where such a
-//! command stands in the words of a program, so that denies see it. A command that the words do not tell, such as
-//! the one in a script file, makes the program's own command a hidden start. Every entry has its reason, which people
-//! read in the question.
+//! A rule against `rm` also means `git rebase --exec 'rm x'`. The tables in this folder list where such a command is in
+//! the words of a program, so that denies match it. If the words do not contain the command, as with a script file, the
+//! program's own command has a hidden start. Every entry has a reason, which the approval question shows.
 //!
-//! Unlike behind `sudo`, an allow that covers the whole line covers the command in it: a rule for
-//! `npx prettier *` needs no second rule for `prettier`.
+//! In contrast to `sudo`, an allow that covers the whole line covers the command in it: a rule for `npx prettier *`
+//! needs no second rule for `prettier`.
 
 mod development;
 mod environment;
@@ -24,18 +23,17 @@ use serde::Serialize;
 
 pub(crate) use environment::{VariableMeaning, variable_meaning};
 
-/// A program, or one of its subcommands, that starts other commands.
 struct LaunchingProgram {
     /// Base names, separated by blanks.
     names: &'static str,
-    /// The words behind the program that select this entry, options aside. Without any, it is about the program
-    /// as such, up to its subcommand where it has entries for those.
+    /// The words after the program that select this entry, without options. An entry without such words is for the
+    /// program as such, up to its subcommand if the program has entries for subcommands.
     subcommands: &'static [&'static str],
-    /// Spellings separated by blanks, and what the option means. A program that takes operands before its options
-    /// end needs only those that start something.
+    /// Spellings separated by blanks, and the meaning of the option. For a program that accepts options after its
+    /// operands, only the options that start something are needed.
     options: &'static [(&'static str, CommandOptionMeaning)],
     operands: OperandMeaning,
-    /// For people, behind the command: `sh x.sh` *runs the commands of a file*.
+    /// The reason for people, after the command: `sh x.sh` *runs the commands of a file*.
     reason: &'static str,
 }
 
@@ -47,11 +45,10 @@ const NO_PROGRAM: LaunchingProgram = LaunchingProgram {
     reason: "",
 };
 
-/// All entries of one program.
 #[derive(Default)]
 pub(crate) struct ProgramEntries(Vec<&'static LaunchingProgram>);
 
-/// What an option means, and with it the word behind it.
+/// The meaning of an option and of the word after it.
 #[derive(Clone, Copy)]
 enum CommandOptionMeaning {
     /// It has no value, and starts nothing.
@@ -60,24 +57,24 @@ enum CommandOptionMeaning {
     Value,
     /// It may have a value in the same word, and starts nothing.
     Attached,
-    /// All words behind it belong to a program that was named.
+    /// It ends the options: all words after it belong to a program that was named.
     Ends,
     /// Its value is a script, or a program with arguments.
     Script,
     /// The same, where the value is in the same word.
     AttachedScript,
-    /// The words behind it, up to a `;`, are a command that is given more words. The first of them may be in the same
-    /// word.
+    /// The words after it, up to a `;`, are a command that is run with further words. The first of them may be in the
+    /// same word.
     Command,
-    /// Its value is a command whose words are separated by commas.
+    /// Its value is a command with commas between its words.
     CommaCommand,
-    /// Its value is a file that is written.
+    /// Its value is a file that it writes.
     Writes,
-    /// Its value holds code, or names a file or a setting with commands in it.
+    /// Its value contains code, or names a file or a setting with commands in it.
     Hides,
     /// The same, where the value is in the same word.
     HidesAttached,
-    /// It has no value, and the program then starts commands that its words do not tell.
+    /// It has no value, and makes the program start commands that are not in its words.
     HidesAlone,
     /// The same as `Hides` for a value that contains one of these texts.
     HidesIf(&'static [&'static str]),
@@ -87,22 +84,22 @@ enum CommandOptionMeaning {
     Code(EmbeddedLanguage),
 }
 
-/// What the operands of a program mean.
+/// The meaning of a program's operands.
 #[derive(Clone, Copy)]
 enum OperandMeaning {
-    /// They start nothing.
+    /// They are ignored: they start nothing.
     Ignored,
     /// The first one is a subcommand with an entry of its own.
     Subcommand,
-    /// From the operand of this number on they are a command.
+    /// The operands from this index on are a command.
     Command(usize),
-    /// What stands behind `--` is a command.
+    /// The words after `--` are a command.
     CommandBehindDashes,
-    /// From the operand of this number on they are joined to a script.
+    /// The operands from this index on are joined to a script.
     Script(usize),
     /// Each is a script.
     Scripts,
-    /// The first is a file with commands; without one they are read from the input.
+    /// The first is a file with commands. Without it, the commands are read from the input.
     ScriptFile,
     /// Without an operand, or with `-`, the program's code is read from the input.
     CodeFromInput,
@@ -116,26 +113,26 @@ enum OperandMeaning {
     OldOptions(&'static str),
     /// One that contains one of these texts, in any case of letters, starts a program.
     HidesIf(&'static [&'static str]),
-    /// The program starts commands that its words do not tell, whatever they are.
+    /// The program always starts commands that are not in its words.
     Hides,
 }
 
-/// Languages of which it can be said whether a text starts programs.
+/// Languages with a reader that finds out whether a text starts programs.
 #[derive(Clone, Copy)]
 enum EmbeddedLanguage {
     Awk,
     Sed,
-    /// What an editor is told behind a `+`.
+    /// The command of an editor after a `+`.
     Editor,
 }
 
-/// Settings by name. A `*` in a name stands for any characters, and letters count in any case.
+/// Settings by name. A `*` in a name matches any characters, and case is ignored.
 struct SettingTable {
     known: &'static [(&'static str, SettingMeaning)],
     other: SettingMeaning,
 }
 
-/// What a setting's value means.
+/// The meaning of a setting's value.
 #[derive(Clone, Copy)]
 enum SettingMeaning {
     /// It starts nothing.
@@ -146,23 +143,23 @@ enum SettingMeaning {
     Script,
     /// It is a subcommand of git, or a script behind a `!`.
     GitAlias,
-    /// It starts commands, or is not known not to.
+    /// It starts commands, or may start them.
     Hides,
 }
 
-/// Why the words of a command do not tell everything that it starts.
+/// Why a command starts others that are not in its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct HiddenStart {
-    /// The last of the words that select the hidden command: a rule that spells all words up to it is about exactly
-    /// that command.
+    /// The last word of those that select the hidden command. A rule that spells all words up to it means exactly that
+    /// command.
     pub through: usize,
-    /// Whether a variable selects it, whose value the rule has to spell as well.
+    /// Whether a variable selects it. A rule then has to spell the variable's value, too.
     pub by_variable: bool,
-    /// For people, behind the command.
+    /// The reason for people, after the command.
     pub why: &'static str,
 }
 
-/// What the words of a launching program tell.
+/// The commands and files in the words of a launching program.
 #[derive(Default)]
 pub(crate) struct ProgramLaunch {
     pub(crate) starts: Vec<LaunchedStart>,
@@ -170,30 +167,30 @@ pub(crate) struct ProgramLaunch {
     pub(crate) hidden: Option<HiddenStart>,
 }
 
-/// A command that stands in the words of another.
+/// A command in the words of another.
 pub(crate) struct LaunchedStart {
     /// For explanations: `git rebase --exec`.
     pub(crate) label: String,
-    /// The last word of it.
+    /// The index of its last word.
     pub(crate) through: usize,
     pub(crate) what: LaunchedCommand,
 }
 
 pub(crate) enum LaunchedCommand {
-    /// Words, and whether more of them follow.
+    /// Words, and whether further words follow.
     Words(Vec<String>, bool),
     /// A script for a shell.
     Script(String),
 }
 
-/// A file that an option names to be written, and the word that names it.
+/// A file that an option writes, and the index of the word that names it.
 pub(crate) struct LaunchedWrite {
     pub(crate) path: String,
     pub(crate) through: usize,
 }
 
 impl ProgramLaunch {
-    /// A command that starts something its words do not show.
+    /// A command with a hidden start.
     pub(crate) fn hidden(through: usize, why: &'static str) -> Self {
         let hidden = HiddenStart {
             through,
@@ -225,7 +222,7 @@ impl ProgramLaunch {
 }
 
 impl ProgramEntries {
-    /// What these words start, if they start anything.
+    /// The commands that these words start; `None` if they start nothing.
     pub(crate) fn launch(&self, words: &[String]) -> Option<ProgramLaunch> {
         let launch = reading::read(&self.0, words);
         (!launch.is_empty()).then_some(launch)
@@ -251,7 +248,7 @@ pub(crate) fn entries_by_name() -> HashMap<&'static str, ProgramEntries> {
     programs
 }
 
-/// Whether a name fits a pattern with at most a few `*`. Letters count in any case.
+/// Whether a name matches a pattern with at most a few `*`. Case is ignored.
 fn name_fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -1,8 +1,9 @@
-//! Commands that are known to change nothing, whatever is in the files they look at.
+//! Commands that change nothing, regardless of the content of the files that they read.
 //!
-//! Left out on purpose: `git` runs what a repository's settings name, `sed` and `awk` write and start
-//! programs, pagers and `man` offer a shell, `env` and `xargs` start whatever follows them. What is named here
-//! runs in a sandbox that can only read, so a mistake in this table is contained, and still is a mistake.
+//! Left out on purpose: `git` runs commands from a repository's settings, `sed` and `awk` can write and start programs,
+//! pagers and `man` offer a shell, and `env` and `xargs` start other commands. The listed programs run in a read-only
+//! sandbox, which contains a mistake in this table. It would still be a mistake: such a command runs without a
+//! question.
 
 use crate::analysis::SimpleCommand;
 
@@ -22,15 +23,15 @@ pub(crate) fn only_reads(command: &SimpleCommand) -> bool {
     program_only_reads(name, &ProgramArguments(arguments))
 }
 
-/// What a shell does by itself, without a program, and that touches nothing but the shell and what it prints.
+/// Builtins and programs that affect only the shell itself and its output.
 const ONLY_THE_SHELL: [&str; 14] = [
     ":", "true", "false", "cd", "pwd", "exit", "return", "break", "continue", "wait", "test", "[",
     "echo", "printf",
 ];
 
 impl SimpleCommand {
-    /// Whether it does nothing but steer the shell or print: `cd x`, `true`, `echo done`. Such a command needs no
-    /// sandbox to be harmless, so that a rule for `cargo test` need not speak of the `cd` before it.
+    /// Whether it only steers the shell or prints: `cd x`, `true`, `echo done`. Such a command is harmless without a
+    /// sandbox, so that a rule for `cargo test` need not mention the `cd` before it.
     pub fn only_steers(&self) -> bool {
         let by_the_shell = self
             .words
@@ -40,7 +41,7 @@ impl SimpleCommand {
     }
 }
 
-/// Whether the program only reads with any arguments at all.
+/// Whether the program only reads, with any arguments.
 pub(crate) fn always_only_reads(name: &str) -> bool {
     matches!(
         name,
@@ -147,7 +148,7 @@ fn is_find_action(word: &str) -> bool {
         .any(|action| word.starts_with(action))
 }
 
-/// A program's arguments. Options are looked for in every word, also behind `--`: rather refuse too much.
+/// A program's arguments. Options are searched in every word, also after `--`: a wrong match only costs a question.
 struct ProgramArguments<'a>(&'a [String]);
 
 impl ProgramArguments<'_> {
@@ -161,7 +162,7 @@ impl ProgramArguments<'_> {
         letters.chars().any(|letter| self.has_short(letter))
     }
 
-    /// Long options may be shortened, so any beginning of the name counts.
+    /// Long options may be shortened, so any beginning of the name matches.
     fn has_long(&self, name: &str) -> bool {
         let options = self.0.iter().filter_map(|word| word.strip_prefix("--"));
         let mut names = options.map(|option| option.split('=').next().unwrap_or(option));
@@ -172,7 +173,7 @@ impl ProgramArguments<'_> {
         names.iter().any(|name| self.has_long(name))
     }
 
-    /// How many operands there are, when these options take the word after them.
+    /// The number of operands if these options take the word after them.
     fn operands_after(&self, valued: &[&str]) -> usize {
         let mut count = 0;
         let mut words = self.0.iter();
@@ -186,7 +187,7 @@ impl ProgramArguments<'_> {
         count
     }
 
-    /// `date 0102030405` sets the clock, and so does `-s`; an operand that only reads begins with a `+`.
+    /// `date 0102030405` and `date -s` set the clock; an operand that only formats begins with `+`.
     fn only_formats(&self) -> bool {
         let mut words = self.0.iter();
         while let Some(word) = words.next() {

@@ -1,20 +1,20 @@
-//! Text for people: one line, nothing that moves a terminal's cursor, nothing endless.
+//! Text for people: one line of bounded length, without control characters.
 
 use std::borrow::Cow;
 
 use crate::analysis::VariableAssignment;
 
-/// The longest text that is kept of a piece.
+/// The most bytes that are shown of a piece.
 const LONGEST: usize = 200;
-/// The longest name or value of a variable, and how many variables are shown: a command must not be pushed out of
-/// sight by what stands before it.
+/// The most bytes of a variable's name or value, and the most variables that are shown. The variables come before the
+/// command, and must not push it out of sight.
 const LONGEST_VARIABLE: usize = 40;
 const MOST_VARIABLES: usize = 4;
 
-/// One line with control characters shown as escapes, cut with an ellipsis.
+/// One line with control characters as escapes, cut with an ellipsis.
 ///
-/// The cut is between words. A text is shortened long before anybody takes secrets out of it, and half a password is not
-/// known as one: a word that does not fit is left out whole.
+/// The cut is between words. A text is shortened long before redaction, and redaction does not recognise half a
+/// password: a word that does not fit is left out whole.
 pub fn shortened(text: &str) -> String {
     shortened_to(LONGEST, text)
 }
@@ -42,12 +42,12 @@ fn shortened_to(longest: usize, text: &str) -> String {
     line
 }
 
-/// Characters that reorder or hide what stands beside them.
+/// Characters that reorder or hide the characters beside them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Variables as one would type them before a command, with a blank behind each.
+/// Variables in shell syntax, with a blank after each.
 pub(crate) fn assignments(assignments: &[VariableAssignment]) -> String {
     let mut line = String::new();
     for VariableAssignment { name, value } in assignments.iter().take(MOST_VARIABLES) {
@@ -70,15 +70,15 @@ pub(crate) fn assignments(assignments: &[VariableAssignment]) -> String {
     line
 }
 
-/// Words as one would type them, shortened.
+/// Words in shell syntax, shortened.
 pub(crate) fn command_line(words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     shortened(&joined(&words, shell_quoted))
 }
 
-/// The shell text that runs a program with these words as its arguments, for programs that are started without a shell.
+/// The shell text that runs a program with these arguments, for programs that are started without a shell.
 pub fn command_text(words: &[&str]) -> String {
-    // Braces and carets are quoted too: a shell would expand them, and here nothing does.
+    // Braces and carets are quoted, too: a shell would expand them, and the program gets them as they are.
     joined(words, |word| {
         format!("'{}'", word.replace('\'', r"'\''")).into()
     })

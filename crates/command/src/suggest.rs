@@ -1,16 +1,17 @@
-//! Which patterns to offer to a person who wants to allow the like of a command again.
+//! Finds the patterns that are offered to an operator who wants to allow similar commands.
 //!
-//! What is offered is what gets clicked, so nothing is offered that would allow more than a glance tells: no
-//! shell, no interpreter, nothing that starts, removes, sends or fetches whatever it is told to.
+//! Operators click on the offered patterns without much thought, so no pattern may allow more than it seems to at a
+//! glance: no shell, no interpreter, and no program that starts, removes, sends or fetches things of its arguments'
+//! choice.
 
 use crate::analysis::SimpleCommand;
 use crate::pattern::CommandPattern;
 use crate::reads;
 
-/// A pattern that is longer than a line or two is not read by whoever is asked.
+/// Operators do not read a pattern that is longer than a line or two.
 const LONGEST: usize = 300;
 
-/// Patterns that cover the command, narrow to wide, at most three. Empty where nothing should be offered.
+/// Patterns that cover the command, from narrow to wide, at most three. Empty if no pattern should be offered.
 pub fn suggestions(command: &SimpleCommand) -> Vec<CommandPattern> {
     let Some((program, arguments)) = command.words.split_first() else {
         return Vec::new();
@@ -40,7 +41,7 @@ pub fn suggestions(command: &SimpleCommand) -> Vec<CommandPattern> {
     patterns.filter(|pattern| pattern.covers(command)).collect()
 }
 
-/// The variables as the pattern must mention them; `None` where one is not literal.
+/// The variables as the pattern has to spell them; `None` if one is not literal.
 fn assignments(command: &SimpleCommand) -> Option<String> {
     let mut prefix = String::new();
     for assignment in &command.assignments {
@@ -55,7 +56,7 @@ fn assignments(command: &SimpleCommand) -> Option<String> {
     Some(prefix)
 }
 
-/// Subcommands after which anything may follow without starting, sending or removing what nobody looked at.
+/// Subcommands that, with any arguments, do not start, send or remove things that the operator did not look at.
 fn has_harmless_subcommand(program: &str, subcommand: &str) -> bool {
     match program {
         "cargo" => matches!(
@@ -136,7 +137,7 @@ fn has_harmless_subcommand(program: &str, subcommand: &str) -> bool {
     }
 }
 
-/// Shells and interpreters that are given their program in a word or on their input.
+/// Shells and interpreters that get their program in a word or on their input.
 fn runs_inline_code(program: &str, arguments: &[String]) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -168,7 +169,7 @@ fn runs_inline_code(program: &str, arguments: &[String]) -> bool {
         || (!has_script && !asks_about_itself)
 }
 
-/// A word as a pattern has to write it.
+/// A word in the syntax of patterns.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| {
         byte.is_ascii_alphanumeric() || b"_-./:,@%+^[]~!?#".contains(&byte) || byte >= 0x80

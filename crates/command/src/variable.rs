@@ -1,7 +1,7 @@
-//! Which variables matter when they are set.
+//! The meaning of variables when they are set.
 
-/// Whether setting it for a command needs no mention in a rule: language, time zone, colour and chattiness
-/// change what programs print, not what they do.
+/// Whether a rule need not mention the variable. Language, time zone, colour and verbosity change the output of
+/// programs and not their effects.
 pub(crate) fn is_free(name: &str) -> bool {
     match name {
         "CARGO_TERM_COLOR" | "CI" | "CLICOLOR" | "CLICOLOR_FORCE" | "COLORTERM" | "COLUMNS" => true,
@@ -13,8 +13,8 @@ pub(crate) fn is_free(name: &str) -> bool {
     }
 }
 
-/// Whether setting it in the shell makes later commands uncertain: where programs are found, what is loaded
-/// into them, how the shell splits words, and where programs find their own settings.
+/// Whether a change of the variable in the shell makes later commands uncertain: the search path of programs, the code
+/// that they load, the shell's word splitting, and the places of settings.
 pub(crate) fn changes_the_shell(name: &str) -> bool {
     const BEGINNINGS: [&str; 10] = [
         "BASH",
@@ -43,8 +43,8 @@ pub(crate) fn changes_the_shell(name: &str) -> bool {
     }
 }
 
-/// Whether it is a number to the shell: whatever it is set to is evaluated, so that `RANDOM='x[$(rm y)]'` runs
-/// a command.
+/// Whether the variable is a number to the shell. The shell evaluates its value, so that `RANDOM='x[$(rm y)]'` runs a
+/// command.
 pub(crate) fn is_number(name: &str) -> bool {
     matches!(
         name,
@@ -61,7 +61,7 @@ pub(crate) fn is_number(name: &str) -> bool {
     )
 }
 
-/// Whether a word could be a variable's name.
+/// Whether a word is a valid name of a variable.
 pub(crate) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && word
@@ -69,7 +69,7 @@ pub(crate) fn is_name(word: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The name and the value of `NAME=value`, as `env` and the shell take it.
+/// Splits `NAME=value` into name and value, as `env` and the shell do.
 pub(crate) fn split_assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     is_name(name).then_some((name, value))

@@ -1,7 +1,7 @@
-//! Walks a parsed script and collects what it would run.
+//! Walks a parsed script and collects the commands that it would run.
 //!
-//! The parser's types are matched without a catch-all, so that a construct it learns does not compile here
-//! until somebody has said what it runs.
+//! The parser's types are matched without a catch-all. A construct that a new version of the parser adds therefore does
+//! not compile here until its meaning is decided, instead of hiding its commands from the rules.
 
 mod environment;
 mod launch;
@@ -19,20 +19,20 @@ use crate::opaque::{OpaquePart, OpaqueReason};
 use crate::parse;
 use crate::word::{self, WordExpansion};
 
-/// More commands than a person could look at are not listed.
+/// More commands than an operator could look at are not listed.
 const MOST_COMMANDS: usize = 512;
-/// Scripts inside words, inside scripts.
+/// The depth of scripts inside words of scripts.
 const DEEPEST_SUBSTITUTION: u8 = 8;
 
-/// What commands leave behind for those after them in the same shell.
+/// The state of a shell that commands change for the commands after them.
 #[derive(Clone, PartialEq, Eq, Default)]
 struct ShellScope {
     directory: CommandDirectory,
-    /// A name may no longer mean the program it seems to.
+    /// A name may no longer stand for its program.
     changed: bool,
 }
 
-/// Where the shell is after a command, by how that ended.
+/// The directory after a command succeeded, and after it failed.
 struct DirectoriesAfterCommand {
     well: CommandDirectory,
     badly: CommandDirectory,
@@ -43,17 +43,17 @@ pub(crate) struct ScriptWalker {
     found: Analysis,
     scope: ShellScope,
     functions: Vec<String>,
-    /// What the commands of a nested script are started by.
+    /// The commands that started the nested script.
     within: Vec<String>,
-    /// What is set for all commands of a nested script.
+    /// The variables that are set for all commands of the nested script.
     inherited: Vec<VariableAssignment>,
-    /// Variables with commands in them that were looked into.
+    /// The variables whose commands were already read.
     variables: Vec<VariableAssignment>,
-    /// How deep in scripts inside words.
+    /// The current depth of scripts inside words.
     substitutions: u8,
-    /// How deep in scripts that are given to a shell.
+    /// The current depth of scripts that a shell gets as an argument.
     shells: u8,
-    /// The script at hand has a `#`, which may be a comment to one reader and text to the other.
+    /// The script has a `#`, which may be a comment for one reader and text for the other.
     has_hash: bool,
 }
 
@@ -62,7 +62,7 @@ impl ScriptWalker {
         Self::default()
     }
 
-    /// The result, once functions are known.
+    /// The result, after all functions are known.
     pub(crate) fn finish(mut self) -> Analysis {
         if !self.functions.is_empty() {
             self.mark_function_calls();
@@ -70,7 +70,8 @@ impl ScriptWalker {
         self.found
     }
 
-    /// A function under the name of a program hides that program, wherever in the text it stands.
+    /// Marks calls of functions. A function with the name of a program hides that program, wherever in the text it is
+    /// defined.
     fn mark_function_calls(&mut self) {
         let functions = &self.functions;
         let is_function = |word: &str| functions.iter().any(|name| name == word);
@@ -113,7 +114,7 @@ impl ScriptWalker {
         }
     }
 
-    /// Something that runs in a shell of its own and leaves nothing behind.
+    /// Walks a part that runs in a shell of its own and leaves the outer shell unchanged.
     fn apart(&mut self, walk: impl FnOnce(&mut Self)) {
         let scope = self.scope.clone();
         walk(self);
@@ -140,8 +141,8 @@ impl ScriptWalker {
         }
     }
 
-    /// Follows both ways through `&&` and `||`; a directory that depends on how a command ended is unknown
-    /// as soon as both ways come together again.
+    /// Follows both ways through `&&` and `||`. A directory that depends on a command's outcome is unknown as soon as
+    /// both ways come together again.
     fn and_or(&mut self, list: &ast::AndOrList) {
         let mut ends = self.pipeline(&list.first);
         for item in &list.additional {
@@ -241,8 +242,8 @@ impl ScriptWalker {
             ast::CompoundCommand::Coprocess(coprocess) => {
                 if let Some(name) = &coprocess.name {
                     self.variable(&name.value);
-                    // The parser takes a word and a group on the next line for one coprocess with a name. To bash the
-                    // word is a command, and the group another.
+                    // For the parser, a word and a group on the next line are one coprocess with a name. For bash, the
+                    // word is a command and the group another.
                     if !is_on_one_line(name, &coprocess.body) {
                         self.apart(|walker| {
                             walker.lone_word(name);
@@ -269,7 +270,7 @@ impl ScriptWalker {
         let before = self.scope.clone();
         let mut after = before.clone();
         for case in &clause.cases {
-            // A case may also be entered from the one before it.
+            // The previous case may fall through into this one.
             self.scope = ShellScope {
                 directory: before.directory.clone().or(&after.directory),
                 ..after.clone()
@@ -303,7 +304,10 @@ impl ScriptWalker {
         self.scope = after;
     }
 
-    /// A body that may run any number of times: what its end changes holds for its beginning too.
+    /// A body that may run any number of times. The end of one round is the beginning of the next, so a `cd` or a
+    /// changed name in the body applies to all of the body: a command before the `cd` runs in the new directory from
+    /// the second round on. The body is walked once and its commands are corrected afterwards. A second walk would
+    /// double the time at every nesting level.
     fn repeated(&mut self, walk: impl FnOnce(&mut Self)) {
         let before = self.scope.clone();
         let commands = self.found.commands.len();
@@ -328,7 +332,7 @@ impl ScriptWalker {
         }
     }
 
-    /// The body counts where it is defined, for it may be called anywhere after.
+    /// The body counts at its definition, because any later command may call it.
     fn function(&mut self, function: &ast::FunctionDefinition) {
         match word::read(&function.fname.value) {
             WordExpansion::Literal(name) => self.functions.push(name),
@@ -344,7 +348,7 @@ impl ScriptWalker {
         });
     }
 
-    /// A variable that a construct sets, to values that are not followed.
+    /// A variable that a construct sets to values that are not followed.
     fn variable(&mut self, name: &str) {
         if !crate::variable::is_name(name) {
             self.opaque(name, OpaqueReason::Ambiguous);
@@ -356,7 +360,7 @@ impl ScriptWalker {
         }
     }
 
-    /// The parser takes `( (a) )` for arithmetic too, so that even a number may be a command.
+    /// The parser also accepts `( (a) )` as arithmetic, so even a number may be a command.
     fn arithmetic(&mut self, expression: &ast::UnexpandedArithmeticExpr) {
         self.opaque(&expression.value, OpaqueReason::Evaluated);
         self.take_apart(&expression.value);

@@ -1,22 +1,21 @@
-//! Reads one word as bash does and says what it would become.
+//! Reads one word as bash does, and finds the text or the scripts that it stands for.
 //!
-//! The parser ends words too, and on odd quoting it ends some too late: it takes the quote of `\$'a\'` for one
-//! that knows escapes, and a quote inside `"${x:-'}"` for one that hides what follows. A word therefore counts
-//! as understood only if this scanner comes to its end with nothing left over, and finds nothing in it that
-//! would have ended it.
+//! The parser ends words, too, and with odd quoting it ends some of them too late: it takes the quote of `\$'a\'` for
+//! one with escapes, and a quote inside `"${x:-'}"` for one that hides the text after it. A word that ends too late can
+//! contain a whole command. A word therefore counts as understood only if this scanner reaches its end with nothing
+//! left over, and finds nothing in it that would have ended it.
 
-/// What a word would become.
+/// The expansion of a word.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum WordExpansion {
-    /// Exactly this.
+    /// Exactly this text.
     Literal(String),
-    /// It depends, but all that it runs on the way is these scripts.
+    /// The text depends on the run; these are all scripts that run during the expansion.
     Expanded(Vec<String>),
-    /// It depends, and not everything in it is understood.
+    /// The text depends on the run, and a part of the word is not understood.
     Unsure,
 }
 
-/// Reads a word of a command.
 pub(crate) fn read(raw: &str) -> WordExpansion {
     if raw.bytes().all(is_plain) || matches!(raw, "{}" | "[" | "!") {
         return WordExpansion::Literal(raw.to_owned());
@@ -28,7 +27,7 @@ pub(crate) fn read(raw: &str) -> WordExpansion {
     }
 }
 
-/// Reads a here-document's body whose delimiter is not quoted: quotes mean nothing there.
+/// Reads the body of a here-document without quotes around its delimiter. Quotes have no meaning there.
 pub(crate) fn read_here_document(body: &str) -> WordExpansion {
     let mut scanner = WordScanner::new(body);
     match scanner.here_document() {
@@ -37,13 +36,13 @@ pub(crate) fn read_here_document(body: &str) -> WordExpansion {
     }
 }
 
-/// The text behind a double quote, an expansion or a backquote that it begins with, if its end is sure.
+/// The text after a leading double quote, expansion or backquote, if its end is sure.
 pub(crate) fn pass(text: &str) -> Option<&str> {
     let mut scanner = WordScanner::new(text);
     match (scanner.next()?, scanner.peek()) {
         ('"', _) => scanner.double_quoted()?,
         ('`', _) => scanner.backquoted(true)?,
-        // What is quoted behind it, or after the line is joined, is read by other rules.
+        // Quotes after it, or after a joined line, follow other rules.
         ('$', Some('\'' | '"' | '\\')) => return None,
         ('$', next) if begins_expansion(next) => scanner.expansion()?,
         _ => {}
@@ -51,15 +50,15 @@ pub(crate) fn pass(text: &str) -> Option<&str> {
     Some(scanner.rest)
 }
 
-/// Whether an arithmetic expression holds only numbers. Names are looked up and their values evaluated again,
-/// so that `x[$(rm y)]` in a variable would run.
+/// Whether an arithmetic expression has only numbers. Bash looks names up and evaluates their values again, so that
+/// `x[$(rm y)]` in a variable would run.
 pub(crate) fn is_plain_arithmetic(expression: &str) -> bool {
     expression
         .bytes()
         .all(|byte| byte.is_ascii_digit() || b" \t\n+-*/%()<>=!&|^~?:,;".contains(&byte))
 }
 
-/// Characters that mean nothing to the shell in any place.
+/// Characters without a meaning to the shell in any place.
 pub(crate) const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
@@ -80,7 +79,7 @@ struct WordScanner<'a> {
     expanded: bool,
 }
 
-/// Each step returns `None` where it is not sure.
+/// Each step returns `None` if it is not sure.
 impl<'a> WordScanner<'a> {
     fn new(rest: &'a str) -> Self {
         Self {
@@ -109,7 +108,7 @@ impl<'a> WordScanner<'a> {
         self.rest.chars().next()
     }
 
-    /// The text up to a character, which is taken too.
+    /// The text up to a character; both are consumed.
     fn until(&mut self, end: char) -> Option<&'a str> {
         let (text, rest) = self.rest.split_once(end)?;
         self.rest = rest;
@@ -166,7 +165,7 @@ impl<'a> WordScanner<'a> {
     fn here_document(&mut self) -> Option<()> {
         while let Some(c) = self.next() {
             match c {
-                // A joined line may or may not be the last one.
+                // The joined line may or may not be the last one.
                 '\\' if self.peek() == Some('\n') => return None,
                 '\\' => {
                     self.next();
@@ -179,7 +178,7 @@ impl<'a> WordScanner<'a> {
         Some(())
     }
 
-    /// `$'…'`, which the caller has seen up to the `$`.
+    /// `$'…'`; the caller has consumed the `$`.
     fn ansi_quoted(&mut self) -> Option<()> {
         self.next();
         loop {
@@ -206,14 +205,14 @@ impl<'a> WordScanner<'a> {
             'x' => self.number(0, 16, 2, 0x7f)?,
             'u' => self.number(0, 16, 4, u32::MAX)?,
             'U' => self.number(0, 16, 8, u32::MAX)?,
-            // Control characters by letter, and forms that shells do not agree on.
+            // Control characters by letter, and forms that differ between shells.
             _ => return None,
         };
         self.literal.push(c);
         Some(())
     }
 
-    /// A character by its number. NUL would end the word early, and bytes above ASCII depend on the locale.
+    /// A character by its number. NUL would end the word, and the meaning of bytes above ASCII depends on the locale.
     fn number(&mut self, mut value: u32, radix: u32, most: usize, highest: u32) -> Option<char> {
         for _ in 0..most {
             let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else {
@@ -227,7 +226,7 @@ impl<'a> WordScanner<'a> {
             .flatten()
     }
 
-    /// What follows a `$` that begins an expansion.
+    /// The rest of an expansion after its `$`.
     fn expansion(&mut self) -> Option<()> {
         self.expanded = true;
         match self.next()? {
@@ -253,12 +252,12 @@ impl<'a> WordScanner<'a> {
                     .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
                 Some(())
             }
-            // One character: a digit or a special parameter.
+            // A single character: a digit or a special parameter.
             _ => Some(()),
         }
     }
 
-    /// What follows the first parenthesis of `$((…))`. Unless both close together at the end, these are two
+    /// The rest of `$((…))` after its first parenthesis. Unless both close together at the end, these are two
     /// subshells.
     fn arithmetic(&mut self) -> Option<()> {
         self.next();
@@ -275,7 +274,7 @@ impl<'a> WordScanner<'a> {
         (self.next() == Some(')') && is_plain_arithmetic(expression)).then_some(())
     }
 
-    /// The script of `$(…)`. Only quoting whose end nobody can mistake is followed to the closing parenthesis.
+    /// The script of `$(…)`. The closing parenthesis counts only if all quoting before it has an unmistakable end.
     fn substitution(&mut self) -> Option<&'a str> {
         let start = self.rest;
         let mut depth = 1_u32;
@@ -307,7 +306,7 @@ impl<'a> WordScanner<'a> {
         (!script.contains("case")).then_some(script)
     }
 
-    /// What follows an opening backquote. Quotes inside double quotes are read differently by different shells.
+    /// The text after an opening backquote. Shells differ on quotes inside double quotes.
     fn backquoted(&mut self, quotes: bool) -> Option<()> {
         self.expanded = true;
         let script = self.until('`')?;

@@ -1,4 +1,4 @@
-//! Programs and builtins that start other commands: what of their words is the other command.
+//! Programs and builtins that start other commands: finds the other command in their words.
 
 mod find;
 mod options;
@@ -15,34 +15,34 @@ pub(crate) use find::FindAction;
 use options::WrapperOptionSpec;
 pub(crate) use shell::{ShellDialect, ShellScript};
 
-/// What a command starts.
+/// The commands that a command starts.
 pub(crate) enum WrappedStart {
-    /// Nothing that its words tell.
+    /// Nothing that is in its words.
     Nothing,
     /// The command that begins at one of its words.
     Command(InnerCommand),
     Script(ShellScript),
-    /// What `find` does with what it finds.
+    /// The actions of `find` on the files that it finds.
     Found(Vec<FindAction>),
-    /// Commands beside what the program does itself, some of which its words may not tell.
+    /// Commands beside the program's own work; some may not be in its words.
     Launches(ProgramLaunch),
-    /// Something, in a way that is not known.
+    /// Some command, in an unknown way.
     Unknown(OpaqueReason),
 }
 
 /// A command inside a command.
 pub(crate) struct InnerCommand {
-    /// The word it begins at.
+    /// The index of its first word.
     pub(crate) at: usize,
-    /// Whether the outer command is one to be allowed too.
+    /// Whether the outer command needs an allow, too.
     pub(crate) stays: bool,
     /// Whether builtins are builtins there.
     pub(crate) in_shell: bool,
-    /// Whether it gets more words than are written.
+    /// Whether it gets further words beyond those in the text.
     pub(crate) open: bool,
-    /// What is set for it.
+    /// The variables that are set for it.
     pub(crate) assignments: Vec<VariableAssignment>,
-    /// Where it is started.
+    /// The directory it is started in.
     pub(crate) directory: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl InnerCommand {
     }
 }
 
-/// What these words start.
+/// The command that these words start.
 pub(crate) fn starts(words: &[String], in_shell: bool) -> WrappedStart {
     let Some(program) = words.first() else {
         return WrappedStart::Nothing;
@@ -69,8 +69,8 @@ pub(crate) fn starts(words: &[String], in_shell: bool) -> WrappedStart {
         Some((folder, name)) => (name, is_system_folder(folder)),
     };
     let mut starts = starts_by_name(name, words, in_shell);
-    // A program of that name from elsewhere may do as it likes: it stands for itself, and what it seems to
-    // start is still looked at.
+    // A program of that name in another folder may do anything: it needs an allow of its own, and the command that it
+    // seems to start is checked all the same.
     if !trusted {
         match &mut starts {
             WrappedStart::Command(inner) => inner.stays = true,
@@ -129,15 +129,15 @@ fn by_table(name: &str, words: &[String]) -> WrappedStart {
     }
 }
 
-/// A program that the tables know.
+/// A program that the tables list.
 enum ListedProgram {
-    /// It exists to start another one, and rules look through it.
+    /// Its only purpose is to start another one, and rules look through it.
     Wrapper(&'static WrapperOptionSpec),
-    /// It starts others beside what it does itself.
+    /// It starts others beside its own work.
     Launching(ProgramEntries),
 }
 
-/// The dynamic loader and interpreters carry versions in their names.
+/// The names of the dynamic loader and of interpreters contain versions.
 fn listed(name: &str) -> Option<&'static ListedProgram> {
     if name.starts_with("ld-") && name.contains(".so") {
         return LISTED.get("ld.so");
@@ -150,7 +150,7 @@ fn listed(name: &str) -> Option<&'static ListedProgram> {
     })
 }
 
-/// Both tables under one look-up, for every command of every call passes here.
+/// Both tables in one map, because every command of every call is looked up here.
 static LISTED: LazyLock<HashMap<&'static str, ListedProgram>> = LazyLock::new(|| {
     let launching = programs::entries_by_name().into_iter();
     let mut listed: HashMap<_, _> = launching
@@ -192,7 +192,7 @@ fn assignment(name: &str, value: &str) -> Option<VariableAssignment> {
     (!variable::is_free(name)).then(assignment)
 }
 
-/// `command`, `builtin` and `exec`. Asked only to look a name up, `command` starts nothing.
+/// `command`, `builtin` and `exec`. With `-v` or `-V`, `command` only looks a name up and starts nothing.
 fn in_this_shell(name: &str, words: &[String]) -> WrappedStart {
     let looks_up = |word: &String| word.starts_with('-') && word.contains(['v', 'V']);
     if name == "command"
@@ -259,7 +259,7 @@ fn env(words: &[String]) -> WrappedStart {
     }
 }
 
-/// One program with many names: it stands for itself, and is looked into where its applet starts others.
+/// A program with many names needs an allow of its own, and is read further if its applet starts others.
 fn multi_call(words: &[String]) -> WrappedStart {
     if words
         .get(1)

@@ -1,11 +1,11 @@
-//! The YAML file of an A2E host, as people have it for the hosts they run today, in this host's terms.
+//! The YAML file of an A2E host, as written for today's hosts, translated to this host's configuration.
 //!
-//! What fits becomes a [`ConfigFile`], goes through the same checks as `toolpost.yaml` and can be laid under
-//! other files. What does not fit is beside it: the token, which our own file never holds in plain, how
-//! agents come in, and the plugins.
+//! The supported keys become a [`ConfigFile`], which passes the same checks as `toolpost.yaml` and can be laid under
+//! other files. The rest is beside it: the token, which `toolpost.yaml` never holds in plain text, the transport, and
+//! the plugins.
 //!
-//! Other hosts ignore what they do not know without a word, so files with dead keys are about. Such a key is
-//! no error here, or those files could not be used; but each is named in a notice.
+//! Other hosts silently ignore unknown keys, so many files have dead keys. Such a key is no error here, or those files
+//! could not be used; but each one is reported in a notice.
 
 mod audit;
 mod plugins;
@@ -25,7 +25,7 @@ pub use plugins::{A2ePlugin, A2ePluginClass};
 
 use crate::reading::{ConfigTable, ConfigTreeReader};
 
-/// The keys that mean something to an A2E host, for suggestions.
+/// The keys of an A2E host's file, for suggestions.
 const KEYS: [&str; 10] = [
     "host_id",
     "server",
@@ -39,7 +39,7 @@ const KEYS: [&str; 10] = [
     "global_limits",
 ];
 
-/// How agents come in.
+/// The transport for agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum A2eFace {
     /// Over HTTP, with a stream of events back.
@@ -54,20 +54,20 @@ pub enum A2eFace {
 pub struct A2eHostFile {
     /// The settings that `toolpost.yaml` has too, checked, for use as a trusted layer.
     pub parsed: ParsedConfig,
-    /// How agents come in.
+    /// The transport for agents.
     pub face: A2eFace,
-    /// The token that agents must give in their handshake.
+    /// The token for the agents' handshake.
     pub token: Option<Secret>,
     /// The enabled plugins, in the order of the file.
     pub plugins: Vec<A2ePlugin>,
-    /// What the plugins leave of the host's own tools.
+    /// The host's own tools that `plugins` leaves in place.
     pub native_tools: NativeToolsChoice,
-    /// What has no meaning here, or not the one its place suggests, in the order of the file.
+    /// Keys that have no meaning here, or another one than their place suggests, in the order of the file.
     pub notices: Vec<ConfigNotice>,
 }
 
 impl A2eHostFile {
-    /// Translates a file's text. `name` is what places in messages begin with.
+    /// Translates the text of a file. `name` is the file's name in messages.
     pub fn parse(text: &str, name: &str) -> Result<Self, ConfigErrors> {
         let source = ConfigSourceText { name, text };
         let mut reading = ConfigTreeReader::new(source);
@@ -82,7 +82,7 @@ impl A2eHostFile {
         file.a2e.audit = audit::read(&mut root, &mut reading);
         let (plugins, native_tools) = plugins::read(&mut root, &mut reading);
         limits(&mut root, &mut file, &mut reading);
-        // Every file that was made from the SDK's has these, and no released host does anything with them.
+        // Every file made with the SDK has these keys, and no released host uses them.
         for key in ["snapshot_store", "snapshot_mode"] {
             root.take_entry(key);
         }
@@ -100,7 +100,7 @@ impl A2eHostFile {
     }
 }
 
-/// `global_limits`, of which `max_workers` is the one that other hosts are documented to have.
+/// `global_limits`; only `max_workers` is documented by other hosts.
 fn limits(root: &mut ConfigTable, file: &mut ConfigFile, reading: &mut ConfigTreeReader<'_>) {
     let Some(mut limits) = reading.table(root, "global_limits") else {
         return;

@@ -1,5 +1,5 @@
-//! What is of the right shape and still cannot be meant. Everything is looked at, so that all complaints come
-//! at once.
+//! Checks of values that have the right shape but cannot be intended. All checks run, so that all complaints come at
+//! once.
 
 mod a2a;
 pub(crate) mod a2e;
@@ -30,10 +30,10 @@ use crate::{
     snippet::shown,
 };
 
-/// The values that checking a file yields, so that nobody reads their texts twice.
+/// The values from the check of a file, so that their texts are parsed only once.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedValues {
-    /// In the order of the file. Their origin is the layer's to say.
+    /// In the order of the file. The layer sets their origin.
     pub(crate) rules: Vec<LocatedValue<Rule>>,
     pub(crate) listen: Option<LocatedValue<SocketAddr>>,
     pub(crate) tokens: Vec<LocatedValue<TokenConfig>>,
@@ -41,7 +41,7 @@ pub(crate) struct CheckedValues {
     pub(crate) commands: Vec<LocatedValue<CommandConfig>>,
     pub(crate) hooks: Vec<LocatedValue<HookConfig>>,
     pub(crate) authorities: Vec<LocatedValue<AuthorityConfig>>,
-    /// Their paths are as written.
+    /// With their paths as written.
     pub(crate) mcp: Vec<LocatedValue<(String, McpSaid)>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn check(
     (checked, complaints)
 }
 
-/// A path this library would have to guess about.
+/// Refuses a path that this library cannot resolve without a guess.
 pub(crate) fn path_complaint(
     key: &str,
     path: &LocatedValue<std::path::PathBuf>,

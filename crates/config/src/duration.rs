@@ -1,4 +1,4 @@
-//! Durations as people write them.
+//! Durations in configuration files.
 
 use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
@@ -21,11 +21,11 @@ const UNITS: [(&str, u64); 5] = [
 
 /// A whole number with a unit: `250ms`, `30s`, `5m`, `24h`, `30d`.
 ///
-/// A bare number is refused, since readers of the file would differ over what it means.
+/// A bare number is refused, since readers would assume different units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConfigDuration(Duration);
 
-/// Why a text is not a duration.
+/// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a whole number and a unit.
@@ -33,7 +33,7 @@ pub enum DurationError {
         "`{0}` is not a duration; write a whole number and a unit, such as 250ms, 30s, 5m, 24h or 30d"
     )]
     Form(String),
-    /// A number alone.
+    /// A number without a unit.
     #[error("`{0}` has no unit; write a duration such as {0}s or {0}ms")]
     NoUnit(String),
     /// More milliseconds than can be counted.
@@ -80,8 +80,8 @@ impl FromStr for ConfigDuration {
     }
 }
 
-/// The largest unit that divides the duration, so that what is printed parses to the same value. Days begin at two:
-/// of a single one people say `24h`.
+/// The largest unit that divides the duration, so that the printed text parses to the same value. Days begin at two: a
+/// single day is usually written as `24h`.
 impl fmt::Display for ConfigDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();

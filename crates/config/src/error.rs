@@ -1,29 +1,29 @@
-//! What is wrong with a file, and where.
+//! Errors in configuration files, with their places.
 
 use std::{fmt, io, sync::Arc};
 
 use crate::{ByteSize, located::FilePosition, snippet, yaml::MAX_BYTES};
 
-/// One thing that is wrong with a configuration file.
+/// An error in a configuration file.
 ///
-/// Its `Display` is what a person should see: the message, the place, the line with a caret, the hint.
+/// Its `Display` is the text for people: the message, the place, the line with a caret, the hint.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct ConfigError {
-    /// The file, by the name it was given.
+    /// The file, by the name that the caller gave.
     pub file: String,
-    /// The line, from 1; 0 where the whole file is meant.
+    /// The line, from 1; 0 for the whole file.
     pub line: u32,
-    /// The column, from 1 and in characters; 0 where the whole file is meant.
+    /// The column in characters, from 1; 0 for the whole file.
     pub column: u32,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// A suggestion to fix it.
     pub hint: Option<String>,
     snippet: Option<SourceSnippet>,
     cause: Option<Arc<io::Error>>,
 }
 
-/// A source line that is fit to be shown.
+/// A source line that is safe to print.
 #[derive(Clone, Debug)]
 struct SourceSnippet {
     line: String,
@@ -31,7 +31,7 @@ struct SourceSnippet {
 }
 
 impl ConfigError {
-    /// The file as a whole is the trouble.
+    /// An error about the file as a whole.
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
         let nowhere = FilePosition::default();
         ConfigSourceText {
@@ -49,7 +49,7 @@ impl ConfigError {
         }
     }
 
-    /// The file is larger than any that is read.
+    /// The file exceeds the size limit.
     pub(crate) fn too_large(file: &str) -> Self {
         Self::of_file(
             file,
@@ -60,7 +60,7 @@ impl ConfigError {
         )
     }
 
-    /// Whether there is no such file, which a caller that only looked may be content with.
+    /// Whether the file does not exist, which is no error for some callers.
     pub fn is_missing_file(&self) -> bool {
         self.cause
             .as_ref()
@@ -93,10 +93,10 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// As many errors as one looks at before running the command again.
+/// The most errors of one output: more are not read before the next run of the command.
 pub(crate) const MAX_ERRORS: usize = 20;
 
-/// Everything found wrong at once; never empty.
+/// All errors that were found; never empty.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct ConfigErrors {
     errors: Vec<ConfigError>,
@@ -104,7 +104,7 @@ pub struct ConfigErrors {
 }
 
 impl ConfigErrors {
-    /// All errors of one operation, of which there is at least one.
+    /// All errors of one operation; never empty.
     pub(crate) fn of(mut errors: Vec<ConfigError>) -> Self {
         errors.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
         Self {
@@ -113,7 +113,7 @@ impl ConfigErrors {
         }
     }
 
-    /// All errors of one file. Only the first complaints get a snippet: a hostile file could bring thousands.
+    /// All errors of one file. Only the first ones get a snippet: a hostile file could cause thousands.
     pub(crate) fn of_source(
         errors: Vec<ConfigError>,
         mut complaints: Vec<ConfigComplaint>,
@@ -174,7 +174,7 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// An error that does not know its file yet.
+/// An error before its file is known.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigComplaint {
     at: FilePosition,
@@ -203,7 +203,7 @@ impl ConfigComplaint {
     }
 }
 
-/// The text that complaints point into.
+/// The text that complaints refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct ConfigSourceText<'a> {
     pub(crate) name: &'a str,
@@ -211,7 +211,7 @@ pub(crate) struct ConfigSourceText<'a> {
 }
 
 impl ConfigSourceText<'_> {
-    /// How records and notices name a place: `toolpost.yaml:4`.
+    /// A place in records and notices: `toolpost.yaml:4`.
     pub(crate) fn place(self, at: FilePosition) -> String {
         if at.line == 0 {
             self.name.to_owned()

@@ -1,5 +1,5 @@
-//! The one place that opens a file. What is read is handed on as text: whoever keeps trust hashes the same
-//! bytes that are parsed.
+//! The only module that opens configuration files. It returns the content as text, so that the digest for trust is
+//! made from the same bytes that are parsed.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the module through which files come into the crate"
@@ -13,7 +13,7 @@ use std::{
 
 use crate::{error::ConfigError, yaml::MAX_BYTES};
 
-/// What a folder's own plan may be called.
+/// The names of a folder's own plan.
 const PLAN_NAMES: [&str; 6] = [
     "bundle.md",
     "bundle.yaml",
@@ -23,7 +23,7 @@ const PLAN_NAMES: [&str; 6] = [
     "mount_plan.yaml",
 ];
 
-/// The plan that a path means: itself, or the one in the folder that it is.
+/// The plan at a path: the file itself, or the plan in a folder.
 pub(crate) fn plan_in(path: &Path) -> PathBuf {
     let found = || {
         PLAN_NAMES
@@ -38,12 +38,12 @@ pub(crate) fn plan_in(path: &Path) -> PathBuf {
     }
 }
 
-/// Where a file really lies, as far as that can be told.
+/// The real path of a file, as far as it can be resolved.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether a path that exists lies inside of a folder, after links are followed.
+/// Whether an existing path lies in a folder, after links are resolved.
 pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
     match (fs::canonicalize(path), fs::canonicalize(folder)) {
         (Ok(path), Ok(folder)) => path.starts_with(folder),
@@ -56,7 +56,7 @@ pub(crate) fn first_of(places: impl IntoIterator<Item = PathBuf>) -> Option<Path
     places.into_iter().find(|place| place.exists())
 }
 
-/// The repository that a file on this machine belongs to, if it belongs to one.
+/// The repository of a local file, if there is one.
 pub(crate) fn repository_of(path: &Path) -> Option<PathBuf> {
     let real = real_path(path);
     real.ancestors()
@@ -67,12 +67,12 @@ pub(crate) fn repository_of(path: &Path) -> Option<PathBuf> {
 
 /// Reads a configuration file whole.
 ///
-/// Only a regular file of at most 1 MiB is read. A pipe or a device could block the start of the host for
-/// ever, and the path may have been chosen by a workspace nobody trusts.
+/// Only a regular file of at most 1 MiB is read. A pipe or a device could block the start of the host for ever, and an
+/// untrusted workspace may have chosen the path.
 pub fn read_config(path: &Path) -> Result<String, ConfigError> {
     let name = path.display().to_string();
     let unreadable = |cause| ConfigError::unreadable(&name, cause);
-    // Looked at before it is opened, since opening a pipe waits for a writer.
+    // Checked before the file is opened, since opening a pipe waits for a writer.
     if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(ConfigError::of_file(&name, "not a regular file"));
     }

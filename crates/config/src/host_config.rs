@@ -43,77 +43,77 @@ pub use native::{
 pub use retention::{JournalRetention, RetentionConfig};
 pub use tools::{SourceConfig, ToolIndex, ToolTable};
 
-/// What a host runs with. `Default` holds the documented defaults.
+/// The settings of a host. `Default` holds the documented defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
-    /// What happens where no rule speaks.
+    /// The default when no rule matches.
     pub mode: PermissionMode,
-    /// Whether mode `bypass` is off limits.
+    /// Whether the mode `bypass` is forbidden.
     pub forbid_bypass: bool,
     /// The rules of all layers, in the order they were written.
     pub rules: Vec<Rule>,
-    /// What is wrong with the rules themselves. Every decision says so.
+    /// Problems in the rules themselves. Every decision includes them.
     pub notes: Vec<String>,
-    /// The folder the tools work in; the caller decides where there is none.
+    /// The folder that tools work in; the caller decides if there is none.
     pub workspace: Option<PathBuf>,
-    /// Where the journal and the results are kept; the caller decides where there is none.
+    /// The folder of the journal and the kept results; the caller decides if there is none.
     pub data_dir: Option<PathBuf>,
-    /// Where fetched modules and their environments are kept. No file says this: whoever starts the host does, and
+    /// The folder of fetched modules and their environments. It is not part of any file: the caller sets it, and
     /// without it nothing is fetched.
     pub cache_dir: Option<PathBuf>,
     /// Folders beside the workspace that tools may work in.
     pub roots: Vec<RootConfig>,
-    /// Paths whose change asks even where writing is allowed.
+    /// Paths that need an approval to change, even where writing is allowed.
     pub protect: ProtectConfig,
-    /// What confines the processes that tools start.
+    /// The confinement of the processes that tools start.
     pub sandbox: SandboxConfig,
-    /// Where tools that talk HTTP may go.
+    /// The URLs that HTTP tools may reach.
     pub network: NetworkConfig,
-    /// Programs that a model writes.
+    /// Programs that a model writes, run by `run_code`.
     pub code: CodeConfig,
-    /// Tools made of a command line.
+    /// Tools that run a command line.
     pub commands: Vec<CommandConfig>,
-    /// Programs that look at calls, in their order.
+    /// Programs that decide about calls or observe them, in their order.
     pub hooks: Vec<HookConfig>,
-    /// Programs and policy endpoints that rules delegate decisions to.
+    /// Programs and policy endpoints that decide for `delegate` rules.
     pub authorities: Vec<AuthorityConfig>,
-    /// What of the host's environment its children may see.
+    /// The variables of the host's environment that its children may see.
     pub environment: ChildVariables,
-    /// Settings of tools. Ask [`tool_index`](Self::tool_index), which knows all three tables.
+    /// Settings of tools. Look them up in [`tool_index`](Self::tool_index), which combines all three tables.
     pub tools: ToolTable,
-    /// What the policy sets: it counts before `tools`, however exact those are.
+    /// Settings of the policy. They override `tools`, even its more exact entries.
     pub policy_tools: ToolTable,
-    /// What files set that may only restrict: it bounds the other two.
+    /// Settings of files that may only restrict. They bound the other two tables.
     pub restricted_tools: ToolTable,
     /// Settings of sources of tools.
     pub sources: BTreeMap<String, SourceConfig>,
     /// The HTTP listener.
     pub http: HttpConfig,
-    /// Tokens that callers may come with.
+    /// Tokens of callers.
     pub tokens: Vec<TokenConfig>,
-    /// Questions to people.
+    /// Approvals.
     pub approvals: ApprovalsConfig,
-    /// How much at once, how long and how large.
+    /// Limits of number, time and size.
     pub limits: LimitsConfig,
-    /// How long what was recorded and kept stays.
+    /// How long the journal and kept results stay.
     pub retention: RetentionConfig,
-    /// How tools are found.
+    /// The discovery of tools.
     pub discovery: DiscoveryConfig,
-    /// Agents that speak A2E.
+    /// A2E, for agents that use that protocol.
     pub a2e: A2eConfig,
-    /// Other agents and chat clients that speak A2A.
+    /// A2A, for other agents and chat clients.
     pub a2a: A2aConfig,
     /// The Model Context Protocol.
     pub mcp: McpConfig,
     /// The modules of all mount plans, merged and expanded, in their order.
     pub modules: Vec<PlannedModule>,
-    /// Bundles that mount plans build on and that are not here, so that nobody knows what they plan.
+    /// Bundles that mount plans include and that are missing, so that their plans are unknown.
     pub missing_bundles: Vec<Include>,
     /// Plugins of an A2E host file in Python. They run as modules do.
     pub plugins: Vec<PluginConfig>,
-    /// Which of the host's own tools an A2E host file leaves. Without such a file, all.
+    /// The host's own tools that an A2E host file leaves in place. Without such a file, all.
     pub native_tools: NativeToolsChoice,
-    /// How modules are fetched and run.
+    /// Fetching and running modules.
     pub amplifier: AmplifierConfig,
 }
 
@@ -122,13 +122,13 @@ pub struct HostConfig {
 pub struct HttpConfig {
     /// Address and port.
     pub listen: SocketAddr,
-    /// Further names a request may give as its `Host`, with a port or for every port.
+    /// Further names that requests may have as `Host`, with a port or for every port.
     pub allowed_hosts: Vec<String>,
-    /// Web pages that may call.
+    /// Origins of web pages that may send requests.
     pub allowed_origins: Vec<String>,
     /// The largest request body, in bytes.
     pub body_limit: usize,
-    /// How long a call waits for approval where its caller sets no limit.
+    /// How long a call waits for approval unless its caller sets a limit.
     pub patience: Duration,
 }
 
@@ -144,51 +144,51 @@ impl Default for HttpConfig {
     }
 }
 
-/// A token that a caller may come with.
+/// A token that callers may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenConfig {
-    /// The name that calls made with it are recorded under.
+    /// The name in the records of calls with this token.
     pub name: String,
-    /// What the caller is to the host.
+    /// The role of the caller.
     pub role: PrincipalRole,
-    /// The tenant that the caller belongs to.
+    /// The tenant of the caller.
     pub tenant: Option<String>,
     /// SHA-256 of the token.
     pub sha256: [u8; 32],
 }
 
-/// How much at once, how long and how large.
+/// Limits of number, time and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitsConfig {
-    /// Calls that run at the same time.
+    /// The most calls that run at the same time.
     pub concurrency: usize,
-    /// Calls of one session that run at the same time.
+    /// The most calls of one session that run at the same time.
     pub session_concurrency: usize,
-    /// Calls that wait for their turn.
+    /// The most calls that wait for a slot.
     pub queue: usize,
-    /// How callers divide limits.
+    /// The division of limits between callers.
     pub shares: ShareRules,
-    /// Streams open at the same time.
+    /// The most open streams.
     pub streams: usize,
-    /// Processes that run in the background at the same time.
+    /// The most background processes.
     pub processes: usize,
-    /// How long a call may run where neither the tool nor the caller says.
+    /// How long a call may run if neither the tool nor the caller sets a deadline.
     pub deadline: Duration,
-    /// The longest deadline anybody may ask for.
+    /// The longest deadline that a caller may set.
     pub deadline_ceiling: Duration,
-    /// The longest text of a result shown whole, in characters.
+    /// The longest text that is shown whole, in characters.
     pub inline_chars: usize,
-    /// Sessions open at the same time.
+    /// The most open sessions.
     pub sessions: usize,
     /// How long a session is kept after its last request.
     pub session_idle: Duration,
-    /// The room the journal may take on disk, in bytes.
+    /// The disk space for the journal, in bytes.
     pub journal: u64,
-    /// The room that all kept results together may take on disk, in bytes.
+    /// The disk space for all kept results together, in bytes.
     pub artifacts: u64,
-    /// The largest single result that is kept, in bytes.
+    /// The largest kept result, in bytes.
     pub artifact: u64,
-    /// The largest arguments of one call, in bytes.
+    /// The largest arguments of a call, in bytes.
     pub argument_bytes: usize,
 }
 
@@ -214,10 +214,10 @@ impl Default for LimitsConfig {
     }
 }
 
-/// How tools are found.
+/// The discovery of tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryConfig {
-    /// Whether a deferred tool must have been shown in the session before it is called.
+    /// Whether a deferred tool must be shown in the session before it can be called.
     pub require_shown: bool,
 }
 
@@ -229,46 +229,46 @@ impl Default for DiscoveryConfig {
     }
 }
 
-/// Agents that speak A2E.
+/// A2E, for agents that use that protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct A2eConfig {
-    /// What the host calls itself towards agents.
+    /// The name of the host for agents.
     pub host_id: Option<String>,
-    /// Whether an agent must have negotiated a capability before it can use it.
+    /// Whether an agent must negotiate a capability before it can use it.
     pub require_negotiated: bool,
-    /// Further folders in which plugins and what they import are looked for.
+    /// Further folders to search for plugins and their imports.
     pub import_paths: Vec<PathBuf>,
-    /// The file with one line for each request.
+    /// The audit file, with one line per request.
     pub audit: AuditConfig,
 }
 
-/// Whether the host's own tools are served beside the plugins of an A2E host file, and as which entry.
+/// Whether and as which entry the host's own tools are served beside the plugins of an A2E host file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NativeToolsChoice {
-    /// They are served, as no file says otherwise.
+    /// They are served, since no file leaves them out.
     #[default]
     Served,
     /// They are served as an entry of the file.
     Entry {
         /// The entry's name.
         name: String,
-        /// Of several entries with tools, the one with the highest comes first.
+        /// Its rank among the entries with tools: the highest comes first.
         priority: i64,
-        /// Whether it hides the tools of the other entries where it comes first.
+        /// Whether it hides the tools of the other entries if it comes first.
         exclusive: bool,
     },
-    /// The file names plugins that bring tools, and not the host's own.
+    /// The file has plugins with tools, but not the host's own.
     LeftOut,
 }
 
 /// The audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditConfig {
-    /// The file; none is written where this is `None`.
+    /// The path; `None`: no audit file is written.
     pub path: Option<PathBuf>,
-    /// How large it may grow before it is moved aside, in bytes.
+    /// The size at which it is moved aside, in bytes.
     pub max_bytes: u64,
-    /// How many files moved aside are kept.
+    /// How many older files are kept.
     pub backup_count: u32,
 }
 

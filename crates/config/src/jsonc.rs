@@ -1,7 +1,7 @@
-//! JSON as editors keep it, with comments and commas behind the last item, read into a tree that knows its places.
+//! JSON with comments and trailing commas, as editors write it, parsed into a tree with places.
 //!
-//! A reader of our own: YAML's takes no `//` comments, and serde's knows lines only of what is wrong. `jsonc-parser`
-//! goes 512 levels deep before it refuses, bounds no number of values, and its messages are others.
+//! A parser of our own: YAML's does not accept `//` comments, and serde's reports lines only in errors. `jsonc-parser`
+//! allows 512 levels of nesting, does not limit the number of values, and has messages in another style.
 
 use crate::{
     FilePosition, LocatedValue,
@@ -9,9 +9,9 @@ use crate::{
     yaml::tree::{ConfigTreeEntry, YamlValue},
 };
 
-/// Tables and lists within one another.
+/// The deepest nesting of tables and lists.
 const DEEPEST: usize = 32;
-/// Values in one file.
+/// The most values in one file.
 const MOST_VALUES: usize = 50_000;
 
 /// Reads a whole text.
@@ -58,7 +58,7 @@ impl JsoncReader<'_> {
         ConfigComplaint::new(self.at, format!("the file is not JSON: {message}"))
     }
 
-    /// Passes over blanks and comments.
+    /// Skips blanks and comments.
     fn blanks(&mut self) -> Result<(), ConfigComplaint> {
         loop {
             let rest = self.rest.as_str();
@@ -159,7 +159,7 @@ impl JsoncReader<'_> {
         Ok(YamlValue::List(items))
     }
 
-    /// Whether a comma follows; else the end does.
+    /// Whether a comma follows; otherwise the end must follow.
     fn goes_on(&mut self, end: char) -> Result<bool, ConfigComplaint> {
         self.blanks()?;
         match self.peek() {
@@ -213,7 +213,7 @@ impl JsoncReader<'_> {
         Ok(simple)
     }
 
-    /// Four hex digits, or two such escapes that are one character together.
+    /// Four hex digits, or two such escapes that form one character.
     fn unicode(&mut self) -> Option<char> {
         let first = self.hex()?;
         if !(0xd800..0xdc00).contains(&first) {

@@ -1,4 +1,4 @@
-//! A file's place among the others: who vouches for it, and what it was not allowed to say.
+//! A file's place among the others: its trust, and the settings that were ignored.
 
 use std::{
     fmt,
@@ -10,39 +10,39 @@ use toolpost_model::RuleOrigin;
 
 use crate::{IncludeEntry, LocatedValue, McpServersFile, ParsedConfig};
 
-/// Who vouches for a file.
+/// The trust in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerTrust {
-    /// The operator named it or said `toolpost trust` to these bytes. It may say everything.
+    /// The operator named it, or ran `toolpost trust` on exactly these bytes. It may set everything.
     Trusted,
-    /// It was found in the workspace, where agents can write. It may only restrict.
+    /// The file was found in the workspace, where agents can write. It may only restrict.
     Untrusted,
-    /// What there is now cannot be read, and this is what last could. It may only restrict.
+    /// The file cannot be read now, and this is its last readable text. It may only restrict.
     LastGood,
 }
 
 /// One file's settings on the way to a [`HostConfig`](crate::HostConfig).
 #[derive(Clone, Debug)]
 pub struct ConfigLayer {
-    /// What it says.
+    /// Its settings.
     pub parsed: ParsedConfig,
-    /// Whether it may say everything.
+    /// Whether it may set everything.
     pub standing: LayerTrust,
-    /// What its rules are recorded as. Not the same as the standing: a workspace's file can be trusted.
+    /// The origin of its rules in records. It differs from the trust: a workspace's file can be trusted.
     pub origin: RuleOrigin,
-    /// The folder that its relative paths begin in; empty leaves them as they are.
+    /// The folder for its relative paths; empty leaves them as they are.
     pub base: PathBuf,
-    /// The plans that its `include` names, in their order. Whoever makes the layer reads them: of one that is not trusted
-    /// they do not count.
+    /// The plans under its `include`, in their order. The caller reads them. The plans of an untrusted layer are
+    /// ignored.
     pub plans: Vec<MountPlan>,
-    /// The lists of MCP servers that its `include` names, in their order. The same holds for them.
+    /// The lists of MCP servers in its `include`, in their order. An untrusted layer's lists are ignored too.
     pub mcp_files: Vec<McpServersFile>,
-    /// What every decision should say of it.
+    /// A note for every decision.
     pub note: Option<String>,
 }
 
 impl ConfigLayer {
-    /// A layer whose relative paths are left as they are.
+    /// A layer with its relative paths left as they are.
     pub fn new(parsed: ParsedConfig, standing: LayerTrust, origin: RuleOrigin) -> Self {
         Self {
             parsed,
@@ -55,8 +55,8 @@ impl ConfigLayer {
         }
     }
 
-    /// The layer of a file that can no longer be read: what it last said counts as far as it restricts, and every
-    /// decision says that this is so.
+    /// The layer of a file that can no longer be read: only the restrictions of its last text apply, and every
+    /// decision notes that.
     pub fn last_good(parsed: ParsedConfig, origin: RuleOrigin, note: impl Into<String>) -> Self {
         Self {
             note: Some(note.into()),
@@ -64,7 +64,7 @@ impl ConfigLayer {
         }
     }
 
-    /// Lets relative paths begin in the folder of the file.
+    /// Resolves relative paths from the folder of the file.
     #[must_use]
     pub fn relative_to(self, folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -73,19 +73,19 @@ impl ConfigLayer {
         }
     }
 
-    /// Brings the plans along that the file includes.
+    /// Adds the plans of the file's `include`.
     #[must_use]
     pub fn with_plans(self, plans: Vec<MountPlan>) -> Self {
         Self { plans, ..self }
     }
 
-    /// Brings the lists of MCP servers along that the file includes.
+    /// Adds the lists of MCP servers of the file's `include`.
     #[must_use]
     pub fn with_mcp_files(self, mcp_files: Vec<McpServersFile>) -> Self {
         Self { mcp_files, ..self }
     }
 
-    /// The plans that the file includes, from where its paths begin.
+    /// The paths of the included plans, resolved from the layer's folder.
     pub fn includes(&self) -> impl Iterator<Item = PathBuf> {
         self.parsed
             .file()
@@ -97,7 +97,7 @@ impl ConfigLayer {
             })
     }
 
-    /// The same of lists of MCP servers.
+    /// The paths of the included lists of MCP servers.
     pub fn mcp_includes(&self) -> impl Iterator<Item = PathBuf> {
         self.parsed
             .file()
@@ -109,7 +109,7 @@ impl ConfigLayer {
             })
     }
 
-    /// The same of files of A2E hosts.
+    /// The paths of the included files of A2E hosts.
     pub fn a2e_includes(&self) -> impl Iterator<Item = PathBuf> {
         self.parsed
             .file()
@@ -121,7 +121,7 @@ impl ConfigLayer {
             })
     }
 
-    /// A path as written, from where the layer's paths begin.
+    /// A path as written, resolved from the layer's folder.
     pub(crate) fn path(
         &self,
         written: &Option<LocatedValue<PathBuf>>,
@@ -132,20 +132,20 @@ impl ConfigLayer {
         })
     }
 
-    /// The same of a path that must be there.
+    /// The same for a path that must exist.
     pub(crate) fn beneath(&self, written: &Path) -> PathBuf {
         self.base.join(written)
     }
 }
 
-/// Something a file said that does not count, and why.
+/// An ignored setting of a file, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigNotice {
     /// The key, such as `limits.queue`.
     pub key: String,
     /// File and line.
     pub place: String,
-    /// One sentence for the operator.
+    /// A sentence for the operator.
     pub message: String,
 }
 

@@ -1,9 +1,8 @@
 //! Toolpost's configuration, from `toolpost.yaml` to the settings a host runs with.
 //!
-//! [`ConfigFile`] is the file as written and [`HostConfig`] the settings as used; between them stand
-//! [`ParsedConfig`], which has been checked and knows its lines, and [`ConfigLayer`], which knows whether the file is
-//! trusted. An embedder without a file builds a [`HostConfig`] with struct update syntax and needs nothing
-//! else from here.
+//! [`ConfigFile`] is the file as written and [`HostConfig`] the settings as used. Between them are [`ParsedConfig`], a
+//! checked file with its line numbers, and [`ConfigLayer`], which adds the trust in the file. An embedder without a
+//! file builds a [`HostConfig`] with struct update syntax and needs nothing else from here.
 //!
 //! ```
 //! use toolpost_config::{ConfigFile, ConfigLayer, HostConfig, LayerTrust};
@@ -17,13 +16,13 @@
 //! # Ok::<(), toolpost_config::ConfigErrors>(())
 //! ```
 //!
-//! An A2E host's own YAML file comes in through [`A2eHostFile`], which makes a [`ParsedConfig`] of it.
+//! [`A2eHostFile`] turns an A2E host's own YAML file into a [`ParsedConfig`].
 //!
-//! A list of MCP servers that other programs share comes in through [`McpServersFile`].
+//! [`McpServersFile`] reads a list of MCP servers that other programs share.
 //!
-//! Mount plans come in through [`PlanReader`] and are put on the layer that includes them.
+//! [`PlanReader`] reads mount plans for the layers that include them.
 //!
-//! Text comes in as a string; only [`read_config`] and [`PlanReader`] open files. There is no environment and no home
+//! Input is a string; only [`read_config`] and [`PlanReader`] open files. There is no environment and no home
 //! directory here, so `~` in a path is refused, not guessed at.
 #![warn(missing_docs)]
 

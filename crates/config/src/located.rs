@@ -1,4 +1,4 @@
-//! A value and where it was written, so that messages can point at it.
+//! A value with its place in a file, so that messages can refer to it.
 
 use std::{borrow::Cow, fmt};
 
@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::{Location, Spanned};
 
-/// A line and a column, both counted from 1 and in characters; 0 where there is no text to point into.
+/// A line and a column, both counted from 1 and in characters; 0 if there is no text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilePosition {
     /// The line.
@@ -25,15 +25,15 @@ impl From<Location> for FilePosition {
     }
 }
 
-/// A value of a configuration file that remembers its place.
+/// A value of a configuration file with its place.
 ///
-/// The YAML library has a type like it. This one keeps that library out of our interface, and it can be
-/// made from a plain value where settings come from flags or code.
+/// The YAML library has a similar type. This one keeps that library out of our interface, and it can be made from a
+/// plain value if settings come from flags or code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LocatedValue<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Its place.
     pub at: FilePosition,
 }
 
@@ -72,7 +72,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for LocatedValue<T> {
     }
 }
 
-/// The schema is that of the value: the place is not something one writes.
+/// The schema of the value alone: the place is not written in the file.
 impl<T: JsonSchema> JsonSchema for LocatedValue<T> {
     fn inline_schema() -> bool {
         T::inline_schema()

@@ -1,4 +1,4 @@
-//! What files say of one MCP server, checked: between an entry as written and the server as used.
+//! The checked settings of one MCP server, between an entry as written and the server as used.
 
 use std::{
     collections::BTreeMap,
@@ -13,11 +13,11 @@ use crate::{
     McpStart, McpText, McpUnusable,
 };
 
-/// What one or more files say of a server. What nobody said is `None`.
+/// The settings of a server in one or more files. Missing ones are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct McpSaid {
     pub(crate) reach: Option<McpReach>,
-    /// Values that an entry without a reach adds to the one that there is.
+    /// Values that an entry without a reach adds to the existing one.
     pub(crate) env: BTreeMap<String, McpText>,
     pub(crate) headers: BTreeMap<String, McpText>,
     pub(crate) disabled: Option<bool>,
@@ -38,16 +38,16 @@ pub(crate) struct McpSaid {
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) reads: Option<Vec<PathBuf>>,
-    /// Files among the program and its arguments that were written relative to the configuration.
+    /// Files among the program and its arguments with paths relative to the configuration.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) place: String,
-    /// Why it cannot be had, where a foreign file names it in a way that is none.
+    /// Why a foreign file's entry cannot be used.
     pub(crate) unusable: Option<String>,
 }
 
 impl McpSaid {
-    /// Lays what a file says over what was said before. How a server is reached, with its variables and headers, is one
-    /// thing: a token that was meant for one endpoint must not be sent to another.
+    /// Lays the settings of a file over earlier ones. The reach of a server, with its variables and headers, is
+    /// replaced as a whole: a token that was meant for one endpoint must not be sent to another.
     pub(crate) fn over(self, before: Self) -> Self {
         let unite = |mut earlier: Vec<PathBuf>, later: Vec<PathBuf>| {
             earlier.extend(later);
@@ -112,7 +112,7 @@ impl McpSaid {
         }
     }
 
-    /// The same with relative paths beneath a folder.
+    /// The same with relative paths resolved from a folder.
     pub(crate) fn beneath(mut self, folder: &Path) -> Self {
         let texts = |texts: BTreeMap<String, McpText>| {
             texts
@@ -139,8 +139,8 @@ impl McpSaid {
 }
 
 impl McpSaid {
-    /// Takes on the paths that the server may read from one who may only restrict: those that both name. Nothing else of
-    /// what that one says counts.
+    /// Applies the readable paths of an untrusted file: only paths that both files name stay. All its other settings
+    /// are ignored.
     pub(crate) fn restrict_reads(&mut self, only: Vec<PathBuf>) {
         let Some(before) = self.reads.take() else {
             self.reads = Some(only);
@@ -161,7 +161,7 @@ impl McpSaid {
         self.reads = Some(both);
     }
 
-    /// Whether all of it counts for one who may only restrict: that a server is left out, or reads less.
+    /// Whether it only restricts: it disables the server, or limits its reads.
     pub(crate) fn only_restricts(&self) -> bool {
         let reads_less = Self {
             reads: self.reads.clone(),
@@ -172,7 +172,7 @@ impl McpSaid {
     }
 }
 
-/// What all files say, by the names of servers.
+/// The settings in all files, by the names of servers.
 #[derive(Default)]
 pub(crate) struct McpSaidOfAll(pub(crate) BTreeMap<String, McpSaid>);
 
@@ -255,10 +255,10 @@ fn settled(
     })
 }
 
-/// Names that no source from outside may have, beside [`NATIVE_NAMESPACES`].
+/// Names that outside sources may not have, beside [`NATIVE_NAMESPACES`].
 const RESERVED: [&str; 4] = ["a2e", "amplifier", "mcp", "toolpost"];
 
-/// Whether a server may be called so: its tools' ids begin with it, and agents see it before a double underscore.
+/// Whether a server may have this name: its tools' ids begin with it, and agents see it before a double underscore.
 pub(crate) fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     !text.is_empty()
@@ -270,13 +270,13 @@ pub(crate) fn is_name(text: &str) -> bool {
         && !text.ends_with('_')
 }
 
-/// Whether a name is the host's own, so that no server, module or plugin may have it: its tools would be meant by rules
-/// about the host's own tools.
+/// Whether a name belongs to the host itself. A server, module or plugin with such a name would bring its tools under
+/// the rules for the host's own tools.
 pub fn is_reserved_name(text: &str) -> bool {
     NATIVE_NAMESPACES.contains(&text) || RESERVED.contains(&text) || text.starts_with("amplifier-")
 }
 
-/// Relative words of a command are files beside the configuration; others are names or whole paths.
+/// Relative words of a command are files beside the configuration; others are names or absolute paths.
 pub(crate) fn is_clear_program(text: &str) -> bool {
     ["/", "./", "../", "${"]
         .iter()
@@ -284,12 +284,12 @@ pub(crate) fn is_clear_program(text: &str) -> bool {
         || !text.contains('/')
 }
 
-/// Whether a word is a path relative to the file it stands in.
+/// Whether a word is a path relative to its file.
 pub(crate) fn is_relative(text: &str) -> bool {
     text.starts_with("./") || text.starts_with("../")
 }
 
-/// A word of a command line, with a relative path made whole.
+/// A word of a command line, with a relative path resolved.
 pub(crate) fn program(text: &str, folder: &Path) -> String {
     if is_relative(text) {
         folder

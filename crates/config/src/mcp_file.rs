@@ -1,8 +1,8 @@
-//! A list of MCP servers as other programs keep it (`mcpServers`, or `servers` in an editor's `mcp.json`), in this host's
-//! terms.
+//! A list of MCP servers in the format of other programs (`mcpServers`, or `servers` in an editor's `mcp.json`),
+//! translated to this host's configuration.
 //!
-//! Such files are shared between programs that each know other keys, so a key that means nothing here is no error; but
-//! each is named in a notice. A server that cannot be had as it is named there is told of, and the others serve.
+//! Several programs with different keys share such a file, so an unsupported key is no error; but each one is reported
+//! in a notice. A server with an entry that cannot be used is reported, and the others run.
 
 mod server;
 
@@ -18,24 +18,24 @@ use crate::{
     yaml::{MAX_BYTES, tree::YamlValue},
 };
 
-/// Where the servers stand, by what programs call it.
+/// The key of the servers in various programs.
 const SERVERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_servers"];
 
 /// A list of MCP servers, translated.
 #[derive(Clone, Debug)]
 pub struct McpServersFile {
     servers: Vec<(String, McpSaid)>,
-    /// What has no meaning here, or not the one its place suggests, in the order of the file.
+    /// Keys that have no meaning here, or another one than their place suggests, in the order of the file.
     pub notices: Vec<ConfigNotice>,
 }
 
 impl McpServersFile {
-    /// Translates a file's text. `name` is what places in messages begin with, `folder` where relative paths begin.
+    /// Translates the text of a file. `name` is its name in messages, `folder` the base of its relative paths.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, ConfigErrors> {
         if text.len() > MAX_BYTES {
             return Err(crate::ConfigError::too_large(name).into());
         }
-        // Without the text: a line of such a file may hold a token, and must not be shown.
+        // Without the text: a line of such a file may contain a token and must not be shown.
         let source = ConfigSourceText { name, text: "" };
         let tree = jsonc::read(text).map_err(|complaint| source.error(complaint))?;
         let mut reading = ConfigTreeReader::new(source);
@@ -92,7 +92,7 @@ fn servers(
     folder: &Path,
     reading: &mut ConfigTreeReader<'_>,
 ) -> Vec<LocatedValue<(String, McpSaid)>> {
-    // An editor keeps the list within its own settings.
+    // Some editors keep the list within their own settings.
     let mut outer = reading.table(&mut root, "mcp");
     let table = outer.as_mut().unwrap_or(&mut root);
     let found = SERVERS.into_iter().find(|key| table.has(key));
@@ -168,7 +168,7 @@ fn unusable(reason: String) -> McpSaid {
     }
 }
 
-/// The nearest name that a server may have here.
+/// The nearest name that is valid for a server here.
 fn legal_name(given: &str) -> String {
     if is_name(given) {
         return given.to_owned();

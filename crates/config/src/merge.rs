@@ -1,5 +1,5 @@
-//! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
-//! do both follow from that, so a new key cannot be forgotten for one of them.
+//! Every key once, with the direction in which it is stricter. The permissions of trusted and untrusted files both
+//! follow from that, so a new key cannot be forgotten for one of them.
 
 mod amplifier;
 mod authorities;
@@ -19,10 +19,10 @@ use crate::{
     HttpSection, LayerTrust, LimitsConfig, LimitsSection, LocatedValue, TokenConfig,
 };
 
-/// Lays one file over the settings so far.
+/// Lays a file over the settings so far.
 pub(crate) struct LayerMerge<'a> {
     pub(crate) layer: &'a ConfigLayer,
-    /// The mode that the trusted files came to.
+    /// The mode that results from the trusted files.
     pub(crate) trusted_mode: PermissionMode,
     pub(crate) notices: &'a mut Vec<ConfigNotice>,
 }
@@ -32,12 +32,12 @@ impl LayerMerge<'_> {
         let layer = self.layer;
         let file = layer.parsed.file();
         let checked = layer.parsed.checked();
-        // Under `never-ask` nobody is asked, which no other mode says; so none is stricter in every way.
+        // `never-ask` alone never asks an operator, so no mode is stricter than it in every respect.
         let stricter = |now: &PermissionMode, new: &PermissionMode| {
             *now != PermissionMode::NeverAsk && now.stricter(*new) == *new
         };
         self.put("mode", &mut config.mode, file.mode, stricter);
-        // Once said, nobody takes it back.
+        // A later layer cannot undo it.
         config.forbid_bypass |= file.forbid_bypass.is_some_and(|forbid| forbid.value);
         config.notes.extend(layer.note.clone());
         self.rules(&mut config.rules, &checked.rules);
@@ -73,7 +73,7 @@ impl LayerMerge<'_> {
         self.sources(config);
     }
 
-    /// A place that only a file named on the command line can set: it is looked for before the others are found.
+    /// A key that only a file on the command line can set, since it decides where the other files are found.
     fn given<T>(&mut self, key: &str, written: Option<LocatedValue<T>>) -> Option<LocatedValue<T>> {
         let written = written?;
         if self.layer.standing == LayerTrust::Trusted && self.layer.origin != RuleOrigin::Cli {
@@ -90,7 +90,7 @@ impl LayerMerge<'_> {
         Some(written)
     }
 
-    /// Sets a value if the file may, which for an untrusted one means that `restricts(now, new)`.
+    /// Sets a value if the file may; an untrusted file may if `restricts(now, new)`.
     fn put<T: PartialEq>(
         &mut self,
         key: &str,
@@ -116,7 +116,7 @@ impl LayerMerge<'_> {
     fn ignored(&mut self, key: &str, at: FilePosition, what: &str) {
         match self.layer.standing {
             LayerTrust::Trusted | LayerTrust::Untrusted => {}
-            // That most of it does not count has been said in its note.
+            // The layer's note reports that its other settings are ignored.
             LayerTrust::LastGood => return,
         }
         let why =
@@ -133,9 +133,9 @@ impl LayerMerge<'_> {
         for LocatedValue { value: rule, at } in written {
             let origin = self.layer.origin;
             match (self.layer.standing, &rule.delegate) {
-                // The vote of an authority may allow what the mode would ask about.
+                // The vote of an authority may allow calls that the mode would ask about.
                 (LayerTrust::Untrusted, Some(_)) => self.ignored("rules", *at, &rule.to_string()),
-                // Its authority may have been in the part that cannot be read, so the calls stay denied meanwhile.
+                // Its authority may be defined in the part that cannot be read, so the calls stay denied meanwhile.
                 (LayerTrust::LastGood, Some(_)) => {
                     rules.push(Rule {
                         origin,
@@ -156,12 +156,14 @@ impl LayerMerge<'_> {
         }
     }
 
-    /// Whether a rule can only make the answer stricter.
+    /// Whether a rule can only make a decision stricter.
     fn restricts(&self, rule: &Rule) -> bool {
         match rule.effect {
             Behavior::Deny => true,
             Behavior::Allow => false,
-            // A mode speaks only where no rule does. Where it denies, a rule that asks would open a door.
+            // A mode applies only when no rule matches, and `plan` denies all calls but reads. An `ask` rule of an
+            // untrusted file would turn these denials into questions, so under `plan` it counts only if it matches
+            // reads alone. In the other modes a question is never looser than the mode's own decision.
             Behavior::Ask => {
                 let concerned = |class: &EffectClass| match rule.selector {
                     Selector::Class(only) => only == *class,
@@ -175,7 +177,7 @@ impl LayerMerge<'_> {
                         .into_iter()
                         .filter(concerned)
                         .all(|class| class == EffectClass::Read),
-                    // It turns what asks into a denial.
+                    // This mode turns questions into denials.
                     PermissionMode::NeverAsk => true,
                     PermissionMode::Default
                     | PermissionMode::Edits
@@ -219,7 +221,7 @@ impl LayerMerge<'_> {
         self.put("http.patience", &mut http.patience, file.patience, lower);
     }
 
-    /// A later file's token takes the place of an earlier one of the same name.
+    /// A later file's token replaces an earlier one of the same name.
     fn tokens(&mut self, tokens: &mut Vec<TokenConfig>, written: &[LocatedValue<TokenConfig>]) {
         for LocatedValue { value: token, at } in written {
             match self.layer.standing {
@@ -253,7 +255,7 @@ impl LayerMerge<'_> {
             file.waiting,
             lower,
         );
-        // Where the operator is asked is the operator's own business.
+        // The place for prompts is the operator's choice.
         self.put(
             "approvals.prompt",
             &mut approvals.prompt,
@@ -276,7 +278,7 @@ impl LayerMerge<'_> {
             lower,
         );
         self.put("limits.queue", &mut limits.queue, file.queue, lower);
-        // A smaller share for others is a larger one for whoever wrote the file.
+        // A smaller share for others is a larger one for the author of the file.
         self.put("limits.share", &mut limits.shares.share, file.share, never);
         let reserve = &mut limits.shares.operator_reserve;
         self.put(
@@ -322,9 +324,9 @@ impl LayerMerge<'_> {
             file.session_idle,
             lower,
         );
-        // Less room for the journal is not stricter: an agent could shrink the record of what it did.
+        // Less space for the journal is not stricter: an agent could shrink the record of its own calls.
         self.put("limits.journal", &mut limits.journal, file.journal, never);
-        // Nor is less room for kept results, which are a part of it.
+        // Nor is less space for kept results, which belong to the record.
         self.put(
             "limits.artifacts",
             &mut limits.artifacts,
@@ -368,7 +370,7 @@ impl LayerMerge<'_> {
             negotiated,
             |_, new| *new,
         );
-        // The host would write a file of the project's choosing, or drop lines of the operator's file.
+        // The host would write a file of the project's choice, or drop lines of the operator's file.
         for LocatedValue { value, at } in &file.import_paths {
             let path = LocatedValue {
                 value: self.layer.beneath(value),
@@ -419,7 +421,7 @@ impl LayerMerge<'_> {
     }
 }
 
-/// Only a trusted file may say it.
+/// For keys that only a trusted file may set.
 fn never<T>(_: &T, _: &T) -> bool {
     false
 }

@@ -1,6 +1,6 @@
-//! What somebody probably meant: the nearest of the known words.
+//! The nearest known word to a misspelled one.
 
-/// The known word nearest to `word`, if it is near enough to be worth suggesting.
+/// The known word nearest to `word`, if it is near enough for a suggestion.
 pub(crate) fn nearest<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str> + Clone,
@@ -15,7 +15,7 @@ pub(crate) fn nearest<'a>(
         .filter(|&(distance, _)| distance <= allowed)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate);
-    // `shown` for `require_shown`: half of the name was remembered.
+    // `shown` for `require_shown`: a part of the name.
     slip.or_else(|| {
         known
             .into_iter()
@@ -23,7 +23,7 @@ pub(crate) fn nearest<'a>(
     })
 }
 
-/// `did you mean …?` where something is near, and the list of what is known otherwise.
+/// `did you mean …?` if a word is near, and otherwise the list of known words.
 pub(crate) fn suggestion(word: &str, known: &[&str], what: &str) -> Option<String> {
     if let Some(near) = nearest(word, known.iter().copied()) {
         return Some(format!("did you mean `{near}`?"));
@@ -31,7 +31,7 @@ pub(crate) fn suggestion(word: &str, known: &[&str], what: &str) -> Option<Strin
     (!known.is_empty()).then(|| format!("{what}: {}", known.join(", ")))
 }
 
-/// Letters inserted, left out, replaced or swapped with their neighbour, to get from one word to the other.
+/// The number of inserted, missing, replaced or swapped letters between two words.
 fn distance(from: &str, to: &str) -> usize {
     let letters = |word: &str| {
         word.chars()
@@ -40,7 +40,7 @@ fn distance(from: &str, to: &str) -> usize {
     };
     let from = letters(from);
     let to = letters(to);
-    // Words this far apart in length are never suggested, and a key from a hostile file may be very long.
+    // Words of such different lengths are never suggested, and a key from a hostile file may be very long.
     if from.chars().count().abs_diff(to.chars().count()) > 8 {
         return usize::MAX;
     }

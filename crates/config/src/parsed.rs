@@ -1,4 +1,4 @@
-//! A file that has been read and checked, with its text.
+//! A file that was parsed and checked, with its text.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{
     yaml::{self, PartialConfigFile},
 };
 
-/// A configuration file that is sound by itself. Its text is kept: trust is given to exactly these bytes.
+/// A valid configuration file. Its text is kept, since trust is given to exactly these bytes.
 #[derive(Clone)]
 pub struct ParsedConfig {
     file: ConfigFile,
@@ -21,21 +21,21 @@ pub struct ParsedConfig {
 }
 
 impl ConfigFile {
-    /// Reads and checks a file's text. `name` is what places in messages and records begin with.
+    /// Parses and checks the text of a file. `name` is the file's name in messages and records.
     pub fn parse(text: &str, name: &str) -> Result<ParsedConfig, ConfigErrors> {
         let source = ConfigSourceText { name, text };
         let PartialConfigFile { file, errors } = yaml::read(source)?;
         ParsedConfig::new(file, source, errors)
     }
 
-    /// Checks settings that were put together in code, such as from flags, for use as a layer of their own.
+    /// Checks settings that were made in code, for example from flags, for use as a layer of their own.
     pub fn check(self, name: &str) -> Result<ParsedConfig, ConfigErrors> {
         ParsedConfig::new(self, ConfigSourceText { name, text: "" }, Vec::new())
     }
 }
 
 impl ParsedConfig {
-    /// Checks what was read and reports it together with what could not be read.
+    /// Checks the parsed part of a file, and reports its errors together with those of the parser.
     pub(crate) fn new(
         file: ConfigFile,
         source: ConfigSourceText<'_>,
@@ -58,18 +58,18 @@ impl ParsedConfig {
         &self.file
     }
 
-    /// The name it was given.
+    /// The name that the caller gave.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text it was read from; empty where it was put together in code.
+    /// The original text; empty for settings made in code.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What somebody who knows the meaning of rules found wrong with them, as errors of this file. Each is a rule's
-    /// place, as the rule itself has it, and what is wrong.
+    /// Errors that the policy found in the rules, as errors of this file. Each has the rule's place, as in the rule
+    /// itself, and a message.
     pub fn rule_errors<'a>(
         &self,
         problems: impl IntoIterator<Item = (&'a str, String)>,
@@ -88,7 +88,7 @@ impl ParsedConfig {
             .then(|| ConfigErrors::of_source(Vec::new(), complaints, self.source()))
     }
 
-    /// The rules it holds, as far as one file can tell: their origin is for a layer to say.
+    /// The rules of the file. Their origin is provisional: the layer sets it.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.checked.rules.iter().map(|rule| &rule.value)
     }

@@ -1,4 +1,4 @@
-//! Parts of a whole as people write them.
+//! Percentages in configuration files.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 

@@ -1,5 +1,5 @@
-//! Mount plans and bundles on disk: YAML, or Markdown that begins with YAML. What they mean is known to
-//! `toolpost-amplifier`; here they are found and read, with the bundles they build on.
+//! Mount plans and bundles on disk: YAML, or Markdown that begins with YAML. `toolpost-amplifier` interprets them;
+//! this module finds and reads them, with the bundles that they include.
 
 mod namespaces;
 
@@ -17,17 +17,17 @@ use crate::{
 
 use namespaces::{BundleScope, IncludeNamespaces};
 
-/// Bundles that build on bundles.
+/// The deepest nesting of included bundles.
 const DEEPEST: usize = 16;
-/// Files that one plan is made of.
+/// The most files of one plan.
 const MOST_FILES: usize = 256;
 
-/// What reading plans needs from outside.
+/// The inputs for reading plans.
 #[derive(Clone, Copy)]
 pub struct PlanReader<'a> {
     /// The values of variables: `${NAME}` in a plan.
     pub lookup: &'a dyn Fn(&str) -> Option<String>,
-    /// Where a bundle is that must be fetched first, if it has been.
+    /// The path of a bundle that must be fetched first, if it was fetched.
     pub find: &'a dyn Fn(&ModuleSource) -> Option<FetchedBundle>,
 }
 
@@ -36,20 +36,20 @@ pub struct PlanReader<'a> {
 pub struct FetchedBundle {
     /// Its folder, or its file.
     pub path: PathBuf,
-    /// The folder of everything that was fetched with it, which none of its includes may leave.
+    /// The folder of its checkout, which its includes may not leave.
     pub repository: PathBuf,
 }
 
-/// A plan that was read, with everything it builds on.
+/// A plan with all its includes.
 #[derive(Clone, Debug, Default)]
 pub struct LoadedPlan {
-    /// What it says.
+    /// The merged plan.
     pub plan: MountPlan,
-    /// What somebody should know.
+    /// Remarks for the operator.
     pub notes: Vec<PlanNote>,
-    /// Bundles it builds on that are not here: they must be fetched first, or cannot be had at all.
+    /// Missing bundles: they must be fetched first, or cannot be fetched at all.
     pub missing: Vec<Include>,
-    /// All bundles it builds on that lie elsewhere, here or not.
+    /// All bundles from elsewhere, missing or not.
     pub bundles: Vec<Include>,
     /// The files it was read from, with their texts.
     pub files: Vec<(PathBuf, String)>,
@@ -63,7 +63,7 @@ impl PlanReader<'_> {
             loaded: LoadedPlan::default(),
             namespaces: IncludeNamespaces::default(),
         };
-        // The operator's own plan may include whatever the operator can read.
+        // The operator's own plan may include any file that the operator can read.
         let plan = reading.read_bundle(path, BundleOrigin::Operator)?;
         Ok(LoadedPlan {
             plan,
@@ -119,14 +119,14 @@ impl PlanReader<'_> {
     }
 }
 
-/// Where a bundle comes from.
+/// The origin of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BundleOrigin {
-    /// The operator names it.
+    /// The operator named it.
     Operator,
-    /// It lies on this machine, and a bundle names it.
+    /// A local file that a bundle named.
     Local,
-    /// It was fetched, with everything in this folder.
+    /// It was fetched into this folder.
     Fetched(PathBuf),
 }
 
@@ -141,7 +141,7 @@ impl BundleOrigin {
     }
 }
 
-/// An include that can be read, or the reason why it cannot.
+/// An include that can be read, or the reason for which it cannot.
 enum IncludeLocation {
     Here(PathBuf, BundleOrigin),
     NotHere(Include),
@@ -165,7 +165,7 @@ impl PlanReading<'_> {
         let real = file::real_path(&path);
         if self.namespaces.is_being_read(&real) {
             return match origin {
-                // It is laid over everything already, so a second time adds nothing.
+                // Its settings are merged already, so a second time adds nothing.
                 BundleOrigin::Fetched(_) => Ok(MountPlan::default()),
                 BundleOrigin::Operator | BundleOrigin::Local => {
                     Err(whole("the bundle builds on itself"))
@@ -200,7 +200,7 @@ impl PlanReading<'_> {
         Ok(plan.over(under))
     }
 
-    /// Reads an include. A fault in a file that was fetched is not the operator's to mend: the bundle is then missing,
+    /// Reads an include. The operator cannot fix an error in a fetched file, so the bundle then counts as missing,
     /// like one that cannot be fetched.
     fn read_include(
         &mut self,
@@ -274,20 +274,20 @@ impl PlanReading<'_> {
         }
     }
 
-    /// Learns the name of the bundle at the root of a repository, which bundles in its folders use for its files.
+    /// Reads the name of the bundle at the root of a repository, which bundles in its folders use for its files.
     fn read_root_name(&mut self, root: &Path) {
         let name = root.display().to_string();
         let Ok(text) = read_config(root) else { return };
         let Ok((plan, _)) = self.reader.parse(&text, &name, root) else {
             return;
         };
-        // The name decides which files are read, so trust in the plan depends on this text too.
+        // The name decides which files are read, so trust in the plan covers this text too.
         self.loaded.files.push((root.to_owned(), text));
         self.namespaces.name_root(plan.header(), root);
     }
 }
 
-/// An include that cannot be had, and counts like one that is not here: it may plan a guard.
+/// An include that cannot be used counts as missing: it may plan a guard.
 fn unusable(include: &BundleIncludeEntry, text: String, why: String) -> Include {
     Include {
         source: ModuleSource::Unspoken { text, why },

@@ -1,5 +1,5 @@
-//! Settings for the tools of well-known modules and servers, shipped with the host. Naming one under
-//! `sources.….profile` is the operator's word that the source really is that module.
+//! Settings for the tools of well-known modules and servers, shipped with the host. By setting `sources.….profile`,
+//! the operator vouches that the source really is that module.
 
 use crate::{ConfigFile, ConfigLayer, HostConfig, LayerTrust, ToolTable};
 use toolpost_model::RuleOrigin;

@@ -1,5 +1,5 @@
-//! Picking a tree apart: values of the kind that is asked for, complaints where they are of another, and a
-//! notice for what nobody asked for.
+//! Takes values out of a tree: values of the expected kind, complaints about others, and a notice about each remaining
+//! key.
 
 use crate::{
     ConfigErrors, ConfigNotice, FilePosition, LocatedValue,
@@ -9,7 +9,7 @@ use crate::{
     yaml::tree::{ConfigTreeEntry, YamlValue},
 };
 
-/// A table of which keys are taken one by one.
+/// A table with keys that are taken out one by one.
 pub(crate) struct ConfigTable {
     path: String,
     pub(crate) at: FilePosition,
@@ -21,7 +21,7 @@ impl ConfigTable {
         Self { path, at, entries }
     }
 
-    /// The whole name of one of its keys, such as `server.port`.
+    /// The full name of one of its keys, such as `server.port`.
     pub(crate) fn path_of(&self, key: &str) -> String {
         let key = shown(key);
         if self.path.is_empty() {
@@ -31,7 +31,7 @@ impl ConfigTable {
         }
     }
 
-    /// All that stands in it and was not taken, as JSON.
+    /// All remaining entries, as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         let entries = self.entries.iter().cloned();
         entries
@@ -43,7 +43,7 @@ impl ConfigTable {
         &self.path
     }
 
-    /// Whether a key is there and is not null.
+    /// Whether a key exists and is not null.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries
             .iter()
@@ -58,19 +58,19 @@ impl ConfigTable {
         Some(self.entries.remove(index))
     }
 
-    /// All that stands in it and was not taken.
+    /// All remaining entries.
     pub(crate) fn into_entries(self) -> Vec<ConfigTreeEntry> {
         self.entries
     }
 
-    /// The value of a key; a null is as good as none.
+    /// The value of a key; null counts as missing.
     pub(crate) fn take(&mut self, key: &str) -> Option<LocatedValue<YamlValue>> {
         let value = self.take_entry(key)?.value;
         (!matches!(value.value, YamlValue::Null)).then_some(value)
     }
 }
 
-/// What was found on the way.
+/// The findings so far.
 pub(crate) struct ConfigTreeReader<'a> {
     source: ConfigSourceText<'a>,
     pub(crate) complaints: Vec<ConfigComplaint>,
@@ -86,7 +86,7 @@ impl<'a> ConfigTreeReader<'a> {
         }
     }
 
-    /// The notices in the order of the file, or all that is wrong with it.
+    /// The notices in the order of the file, or all errors.
     pub(crate) fn finish(self) -> Result<Vec<ConfigNotice>, ConfigErrors> {
         if !self.complaints.is_empty() {
             return Err(ConfigErrors::of_source(
@@ -110,7 +110,7 @@ impl<'a> ConfigTreeReader<'a> {
             .push(ConfigComplaint::new(at, message).hint(hint));
     }
 
-    /// True where there is nothing to complain of.
+    /// Whether there is no error.
     pub(crate) fn complain_if(&mut self, complaint: Option<ConfigComplaint>) -> bool {
         let fine = complaint.is_none();
         self.complaints.extend(complaint);
@@ -134,14 +134,14 @@ impl<'a> ConfigTreeReader<'a> {
         self.notice(at, key, message);
     }
 
-    /// Names every key that was not taken, where its owner allows any and this host knows none.
+    /// Reports every remaining key as ignored, in a table where other programs may add any.
     pub(crate) fn ignore_the_rest(&mut self, table: &ConfigTable, why: &str) {
         for ConfigTreeEntry { key, .. } in &table.entries {
             self.ignored(key.at, table.path_of(&key.value), why);
         }
     }
 
-    /// Names every key that was not taken, where `whose` protocol or program knows no others.
+    /// Reports every remaining key as unknown to `whose` protocol or program.
     pub(crate) fn name_the_rest(&mut self, table: &ConfigTable, whose: &str, known: &[&str]) {
         for ConfigTreeEntry { key, .. } in &table.entries {
             let near = nearest(&key.value, known.iter().copied()).filter(|near| *near != key.value);
@@ -156,7 +156,7 @@ impl<'a> ConfigTreeReader<'a> {
         }
     }
 
-    /// The whole file as a table. One that is empty holds nothing wrong.
+    /// The whole file as a table. An empty file is an empty table.
     pub(crate) fn root(&mut self, value: LocatedValue<YamlValue>) -> ConfigTable {
         let entries = match value.value {
             YamlValue::Table(entries) => entries,
@@ -224,7 +224,7 @@ impl<'a> ConfigTreeReader<'a> {
         }
     }
 
-    /// True or false, also in the words that Python's YAML reader takes for them.
+    /// True or false, including Python's YAML words for them.
     pub(crate) fn flag(
         &mut self,
         table: &mut ConfigTable,
@@ -248,7 +248,7 @@ impl<'a> ConfigTreeReader<'a> {
         }
     }
 
-    /// The same where what is neither is no reason to refuse the file.
+    /// The same, but another value is only reported and does not refuse the file.
     pub(crate) fn lenient_flag(&mut self, table: &mut ConfigTable, key: &str) -> Option<bool> {
         let LocatedValue { value, at } = table.take(key)?;
         match value {
@@ -260,7 +260,7 @@ impl<'a> ConfigTreeReader<'a> {
         }
     }
 
-    /// A whole number. Other hosts take one in quotes, too, and `2.0`.
+    /// A whole number. Other hosts also accept a quoted one, and `2.0`.
     pub(crate) fn whole<T: TryFrom<i128>>(
         &mut self,
         table: &mut ConfigTable,
@@ -292,7 +292,7 @@ impl<'a> ConfigTreeReader<'a> {
         None
     }
 
-    /// Says what was expected and what kind was found, without the value, which may be a token.
+    /// Reports the expected and the found kind, without the value, which may be a token.
     pub(crate) fn wrong_kind<T>(
         &mut self,
         at: FilePosition,
@@ -306,11 +306,11 @@ impl<'a> ConfigTreeReader<'a> {
     }
 }
 
-/// A number without a fraction, of a size at which none is lost.
+/// A number without a fraction, small enough to be exact.
 fn as_whole(number: f64) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = number.fract() == 0.0 && number.abs() <= EXACT;
-    // The text of such a number is its digits.
+    // The text of such a number consists of its digits.
     if whole {
         format!("{number:.0}").parse().ok()
     } else {

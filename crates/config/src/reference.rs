@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::config_schema;
 
-/// Headings of the tables, with the schema each is made of and where its keys stand.
+/// The headings of the tables, with the schema of each and the place of its keys.
 const TABLES: [(&str, &str, &str); 31] = [
     ("Top level", "", ""),
     (
@@ -175,7 +175,7 @@ fn heading_and_text(out: &mut String, heading: &str, paragraph: &str) {
     }
 }
 
-/// One row a key.
+/// One row per key.
 fn table(out: &mut String, object: &Value) {
     out.push_str("\n| key | type | default | meaning |\n|---|---|---|---|\n");
     let empty = Map::new();
@@ -223,13 +223,13 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// What to write for a key, in a word or two.
+/// The kind of value for a key, in a word or two.
 fn kind(property: &Value) -> String {
     if let Some(target) = property["$ref"].as_str() {
         return named(target.rsplit('/').next().unwrap_or(target));
     }
     if let Some(choices) = property["anyOf"].as_array() {
-        // The other choice is null, which is the same as leaving the key out.
+        // The other choice is null, which equals leaving the key out.
         return choices.first().map(kind).unwrap_or_default();
     }
     if property["additionalProperties"].is_object() {
@@ -248,7 +248,7 @@ fn kind(property: &Value) -> String {
     }
 }
 
-/// The words of the reference for the schema's own names.
+/// The reference's words for the schema's names.
 fn named(name: &str) -> String {
     let known = match name {
         "EffectClass" => "class",

@@ -1,4 +1,4 @@
-//! From layers to the settings as used.
+//! Resolves layers into the settings as used.
 
 use std::{
     cmp::Reverse,
@@ -19,11 +19,11 @@ use crate::{
 };
 
 impl HostConfig {
-    /// Lays files over the defaults: those of lower standing first, so that the policy has the last word, then the
-    /// command line; of one standing, the later over the earlier.
+    /// Lays files over the defaults: lower origins first, so that the policy comes last, and before it the command
+    /// line; within one origin, later files override earlier ones.
     ///
-    /// Trusted files come first, wherever they stand in the list; then the others restrict what the trusted ones came
-    /// to. What they may not say is ignored, each with a notice.
+    /// Trusted files come first, at any place in the list; then the others restrict the result. Settings that they may
+    /// not have are ignored, each with a notice.
     pub fn resolve(layers: &[ConfigLayer]) -> Result<(Self, Vec<ConfigNotice>), ConfigErrors> {
         let (mut trusted, untrusted): (Vec<&ConfigLayer>, Vec<&ConfigLayer>) = layers
             .iter()
@@ -47,7 +47,7 @@ impl HostConfig {
             .apply(&mut config);
         }
         let mut servers = McpSaidOfAll::default();
-        // Within one standing, a list of servers says which there are, and a section what is different.
+        // Within one origin, the lists of servers come first, and the sections change their entries.
         for layers in trusted.chunk_by(|earlier, later| earlier.origin == later.origin) {
             for layer in layers {
                 LayerMerge {
@@ -73,6 +73,10 @@ impl HostConfig {
         }
         let trusted_mode = config.mode;
         let trusted_profile = config.sandbox.profile;
+        // Untrusted layers come after all trusted ones, independent of their origin. "May only restrict" is a
+        // comparison with the settings so far, so those must be final: a trusted layer that came later would override
+        // the restriction of an untrusted one before it. The mode to compare with is that of the trusted layers, so
+        // that one untrusted layer does not change the permissions of the next.
         for layer in untrusted {
             LayerMerge {
                 layer,
@@ -115,7 +119,7 @@ impl HostConfig {
         }));
     }
 
-    /// A ceiling below the default deadline lowers it: nobody wrote the default, so nobody is contradicted.
+    /// A ceiling below the default deadline lowers it: the default is in no file, so the two do not conflict.
     fn settle_default_deadline(&mut self, trusted: &[&ConfigLayer]) {
         if trusted
             .iter()
@@ -125,7 +129,7 @@ impl HostConfig {
         }
     }
 
-    /// Whoever forbade the mode `bypass` forbade it to everybody.
+    /// One file that forbids the mode `bypass` forbids it for all files.
     fn stay_out_of_bypass(&mut self) -> Option<ConfigNotice> {
         if !self.forbid_bypass || self.mode != PermissionMode::Bypass {
             return None;
@@ -140,7 +144,7 @@ impl HostConfig {
         })
     }
 
-    /// A ceiling that an untrusted file lowered holds for what trusted files said, too.
+    /// A ceiling that an untrusted file lowered also bounds the settings of trusted files.
     fn stay_below_ceiling(&mut self) {
         let ceiling = self.limits.deadline_ceiling;
         self.limits.deadline = self.limits.deadline.min(ceiling);
@@ -159,7 +163,7 @@ impl HostConfig {
         }
     }
 
-    /// A profile that an untrusted file tightened holds for commands with one of their own, too.
+    /// A profile that an untrusted file tightened also bounds commands with a profile of their own.
     fn stay_within_profile(&mut self) {
         let limit = self.sandbox.profile;
         let modules = &mut self.amplifier.sandbox;
@@ -180,7 +184,7 @@ impl HostConfig {
             });
         }
         for command in &mut self.commands {
-            // Without a profile of its own, a command that is for the network would get it.
+            // Without a profile of its own, a command of the class `network` would get the network.
             let implied =
                 (command.class == EffectClass::Network).then_some(SandboxProfile::Network);
             let own = command.profile.or(implied);
@@ -194,7 +198,7 @@ impl HostConfig {
         }
     }
 
-    /// What trusted files say that cannot all be meant.
+    /// Settings of trusted files that contradict each other.
     fn disagreements(&self, trusted: &[&ConfigLayer]) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         let deadline = last(trusted, |layer| layer.parsed.file().limits.deadline);
@@ -220,7 +224,7 @@ impl HostConfig {
         errors
     }
 
-    /// Rules that delegate to an authority, and authorities that name a credential, which no trusted file defines.
+    /// Rules with an undefined authority, and authorities with an undefined credential, in trusted files.
     fn unknown_authorities(&self, trusted: &[&ConfigLayer]) -> Vec<ConfigError> {
         let authorities: Vec<&str> = self
             .authorities
@@ -298,7 +302,7 @@ impl HostConfig {
         Some(layer.parsed.source().error(complaint))
     }
 
-    /// A journal that is full before it is too large would stop the calls before anything is removed.
+    /// A journal limit below the retention limit would stop the calls before any record is removed.
     fn journal_without_room(&self, trusted: &[&ConfigLayer]) -> Option<ConfigError> {
         let limit = ByteSize::new(self.limits.journal);
         let (layer, size) = last(trusted, |layer| layer.parsed.file().retention.journal.size)?;
@@ -319,7 +323,7 @@ impl HostConfig {
         )
     }
 
-    /// Within one file this has been checked; here it is about two files.
+    /// Within one file this was checked already; here the two values come from two files.
     fn shared_hashes(&self, trusted: &[&ConfigLayer]) -> Option<ConfigError> {
         let mut names: BTreeMap<[u8; 32], &str> = BTreeMap::new();
         let second = self
@@ -348,7 +352,7 @@ impl HostConfig {
     }
 }
 
-/// The last layer that says something, and what it says.
+/// The last layer with a value, and that value.
 fn last<'a, T>(
     layers: &[&'a ConfigLayer],
     said: impl Fn(&ConfigLayer) -> Option<T>,

@@ -1,4 +1,4 @@
-//! One entry under `rules`: a line, or a table around it where there is more to say.
+//! An entry under `rules`: a line, or a table with further settings.
 
 use std::{borrow::Cow, fmt};
 
@@ -20,33 +20,33 @@ pub enum RuleEntry {
     Table(RuleTable),
 }
 
-/// A rule with what there is to say about it.
+/// A rule with further settings.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleTable {
-    /// The rule itself, as it would stand alone in a line.
+    /// The rule itself, as in a one-line entry.
     pub rule: LocatedValue<String>,
     /// Its name in records and messages.
     #[serde(default)]
     pub id: Option<LocatedValue<String>>,
-    /// Why. The model is told.
+    /// The reason, which the model gets.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whose calls it speaks of: a caller's name, with `*` for any characters. Without it, everybody's.
+    /// The callers that the rule applies to: a name, with `*` for any characters. Without it: every caller.
     #[serde(default)]
     pub principal: Option<LocatedValue<String>>,
-    /// When it stops to speak: a day, which still counts whole in UTC, or a time such as `2026-12-31T18:00:00Z`.
+    /// When the rule expires: a day, which is still included (in UTC), or a time such as `2026-12-31T18:00:00Z`.
     #[serde(default)]
     pub expires: Option<LocatedValue<String>>,
-    /// Whether a person who approves a call it asked about may be offered not to be asked again.
+    /// Whether an operator who approves one of its calls is offered to remember the answer.
     #[serde(default)]
     pub remember: Option<LocatedValue<RememberOffer>>,
-    /// What it must and what it must not speak of. Tried when the file is read.
+    /// Calls that it must match and calls that it must not match. Checked when the file is read.
     #[serde(default)]
     pub tests: Option<LocatedValue<RuleTests>>,
 }
 
-/// Written by hand: serde's untagged enums forget places, and answer a slip in the table with "did not match".
+/// Written by hand: serde's untagged enums lose places, and report any mistake in the table as "did not match".
 impl<'de> Deserialize<'de> for RuleEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entry;

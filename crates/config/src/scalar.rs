@@ -30,7 +30,7 @@ impl From<ConfigScalar> for Value {
     }
 }
 
-/// Written by hand: serde's untagged enums forget what was found instead.
+/// Written by hand: serde's untagged enums do not report the value that was found.
 impl<'de> Deserialize<'de> for ConfigScalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Single;
@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for ConfigScalar {
             }
 
             fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-                // JSON, in which the model answers, has no infinity.
+                // The model's arguments are JSON, which has no infinity.
                 let number = Number::from_f64(number)
                     .ok_or_else(|| E::custom("expected a finite number"))?;
                 Ok(ConfigScalar::Number(number))

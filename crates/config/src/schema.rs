@@ -32,7 +32,7 @@ pub fn config_schema() -> Value {
     schema
 }
 
-/// The default of each key that has one, by the place of its property.
+/// The default of each key with one, by the path of its property.
 ///
 /// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
@@ -154,7 +154,7 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
     placed(rows)
 }
 
-/// The same of the native tools' sections.
+/// The same for the sections of native tools.
 fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
     let HostConfig {
         protect,
@@ -221,7 +221,7 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
     placed(rows)
 }
 
-/// The same of the modules' section.
+/// The same for the section of modules.
 fn module_defaults(config: &HostConfig) -> Vec<(String, Value)> {
     let amplifier = &config.amplifier;
     let rows = [
@@ -248,7 +248,7 @@ fn module_defaults(config: &HostConfig) -> Vec<(String, Value)> {
     placed(rows)
 }
 
-/// The same of MCP servers.
+/// The same for MCP servers.
 fn mcp_defaults() -> Vec<(String, Value)> {
     let rows = [
         ("McpServerEntry", "disabled", json!(false)),
@@ -272,7 +272,7 @@ fn mcp_defaults() -> Vec<(String, Value)> {
     placed(rows)
 }
 
-/// Rows of table, key and default, by the place of the property.
+/// Rows of table, key and default, by the path of the property.
 fn placed<const N: usize>(rows: [(&str, &str, Value); N]) -> Vec<(String, Value)> {
     let pointer = |table: &str, key: &str| match table {
         "" => format!("/properties/{key}"),

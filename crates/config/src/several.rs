@@ -10,25 +10,25 @@ use serde::{
 
 use crate::LocatedValue;
 
-/// One value, or a list of them, as people write it.
+/// One value, or a list of them, as in the file.
 #[derive(Clone, Debug)]
 pub struct OneOrMany<T>(Vec<LocatedValue<T>>);
 
 impl<T: Clone> OneOrMany<T> {
-    /// These values, where there are any.
+    /// These values, if there are any.
     pub fn of(values: &[T]) -> Option<Self> {
         (!values.is_empty()).then(|| Self(values.iter().cloned().map(Into::into).collect()))
     }
 }
 
 impl<T> OneOrMany<T> {
-    /// The values. One that stands alone has no place of its own.
+    /// The values. A single value has no place of its own.
     pub fn values(&self) -> &[LocatedValue<T>] {
         &self.0
     }
 }
 
-/// Written by hand: serde's untagged enums forget places, and answer a slip with "did not match".
+/// Written by hand: serde's untagged enums lose places, and report any mistake as "did not match".
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrMore<T>(PhantomData<T>);

@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Sizes in configuration files.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -20,11 +20,11 @@ const UNITS: [(&str, u64); 4] = [
 
 /// A number of bytes: `64KiB`, `4MiB`, `1GiB`, or the plain number.
 ///
-/// `MB` and the like are refused, since half of the world takes them for powers of ten.
+/// `MB` and the like are refused, since many readers take them for powers of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
-/// Why a text is not a size.
+/// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// Not a whole number with one of the units.
@@ -38,7 +38,7 @@ pub enum SizeError {
 }
 
 impl ByteSize {
-    /// So many bytes.
+    /// A size of this many bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
@@ -50,7 +50,7 @@ impl From<ByteSize> for u64 {
     }
 }
 
-/// On a small machine a size that memory cannot hold is as good as no limit, so it saturates.
+/// A size beyond the memory of a small machine is effectively no limit, so it saturates.
 impl From<ByteSize> for usize {
     fn from(size: ByteSize) -> Self {
         Self::try_from(size.0).unwrap_or(Self::MAX)
@@ -79,7 +79,7 @@ impl FromStr for ByteSize {
     }
 }
 
-/// The largest unit that divides the size, so that what is printed parses to the same value.
+/// The largest unit that divides the size, so that the printed text parses to the same value.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fitting = UNITS

@@ -1,12 +1,12 @@
-//! Text of a configuration file as it may be shown: no control characters, no endless lines, no secrets.
+//! Text of a configuration file, made safe to show: no control characters, no endless lines, no secrets.
 //!
-//! The file may come from a workspace nobody trusts, and its lines end on a terminal.
+//! The file may come from an untrusted workspace, and its lines are printed on a terminal.
 
 use crate::located::FilePosition;
 
-/// As much of a value as a message quotes.
+/// The most of a value that a message quotes.
 const VALUE_CHARS: usize = 60;
-/// As much of a line as a snippet shows.
+/// The most of a line that a snippet shows.
 const LINE_CHARS: usize = 100;
 
 /// A value of the file, for use between backticks in a message.
@@ -18,7 +18,7 @@ pub(crate) fn shown(text: &str) -> String {
     out
 }
 
-/// The character itself, or its escape where a terminal would act on it.
+/// The character itself, or its escape if a terminal would act on it.
 pub(crate) fn printable(c: char) -> Vec<char> {
     if acts_on_terminals(c) {
         c.escape_default().collect()
@@ -27,13 +27,13 @@ pub(crate) fn printable(c: char) -> Vec<char> {
     }
 }
 
-/// Control characters, and the ones that turn the direction of text around.
+/// Control characters, and characters that reverse the direction of text.
 fn acts_on_terminals(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The line at `at` and how many characters of it stand before the caret.
+/// The line at `at`, and the number of its characters before the caret.
 pub(crate) fn source_line(text: &str, at: FilePosition) -> Option<(String, usize)> {
     let index = usize::try_from(at.line).ok()?.checked_sub(1)?;
     let line = text.lines().nth(index)?;
@@ -46,7 +46,7 @@ pub(crate) fn source_line(text: &str, at: FilePosition) -> Option<(String, usize
         .chars()
         .map(|c| if acts_on_terminals(c) { ' ' } else { c })
         .collect();
-    // The error may be just behind the line's last character.
+    // The error may be right after the line's last character.
     let caret = usize::try_from(at.column)
         .ok()?
         .saturating_sub(1)
@@ -60,7 +60,7 @@ pub(crate) fn source_line(text: &str, at: FilePosition) -> Option<(String, usize
     Some((window.trim_end().to_owned(), caret - start))
 }
 
-/// Whether a token may stand in the line: pasted in the place of its hash, or where another program keeps it.
+/// Whether the line may contain a token: pasted in the place of its hash, or under a key of another program.
 fn holds_secrets(text: &str, index: usize) -> bool {
     let suspicious = |line: &str| {
         ["token:", "tokens:", "sha256:", "secret:", "mcp:"]
@@ -71,8 +71,9 @@ fn holds_secrets(text: &str, index: usize) -> bool {
     own || section_of(text, index).is_some_and(suspicious) || follows_plain_token(text, index)
 }
 
-/// Whether an A2E file's token, or the credentials of `network`, begin on the line or above it. A secret may stand
-/// inside of a section, in quotes, or go on over lines; so whatever follows its key in the section counts, and the next line in any case.
+/// Whether an A2E file's token, or the credentials of `network`, begin on the line or above it. A secret may lie
+/// deeper in a section, in quotes, or on several lines; so all lines after its key in the section count, and the next
+/// line in any case.
 fn follows_plain_token(text: &str, index: usize) -> bool {
     let mut in_section = false;
     let mut before = false;
@@ -84,7 +85,7 @@ fn follows_plain_token(text: &str, index: usize) -> bool {
     in_section
 }
 
-/// The line with the top-level key that the line at `index` belongs to.
+/// The top-level line of the section around the line at `index`.
 pub(crate) fn section_of(text: &str, index: usize) -> Option<&str> {
     text.lines()
         .take(index + 1)
@@ -92,14 +93,14 @@ pub(crate) fn section_of(text: &str, index: usize) -> Option<&str> {
         .last()
 }
 
-/// Whether a top-level key stands on the line, in block style.
+/// Whether the line has a top-level key in block style.
 pub(crate) fn starts_section(line: &str) -> bool {
     line.starts_with(|c: char| {
         !c.is_whitespace() && !matches!(c, '#' | '-' | '}' | ']' | '%' | '.')
     })
 }
 
-/// Keys whose names are no secret. A word that merely looks like a key may be part of a token.
+/// Keys with names that are no secret. A word that only looks like a key may be part of a token.
 const OPEN_KEYS: [&str; 21] = [
     "tokens",
     "name",
@@ -124,7 +125,7 @@ const OPEN_KEYS: [&str; 21] = [
     "headers",
 ];
 
-/// The line with everything covered but keys and punctuation, so that the caret keeps its place.
+/// The line with everything but keys and punctuation covered, so that the caret keeps its place.
 fn without_values(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;

@@ -1,11 +1,11 @@
-//! One row for each setting of a tool: how entries of several files and patterns come to one value, and what an untrusted
-//! file may restrict, both follow from it.
+//! One row for each setting of a tool. The merging of several files and patterns, and the restrictions of untrusted
+//! files, both follow from it.
 
 use toolpost_model::{SandboxProfile, ToolSettings};
 
 use crate::HostConfig;
 
-/// Hands each setting with a single value to a macro: where it stands, and which of two values is the stricter one.
+/// Passes each setting with a single value to a macro: its path, and the stricter of two values.
 /// `sensitive`, `defaults` and `arguments` add up instead and have no row.
 macro_rules! each_tool_setting {
     ($rows:ident) => {
@@ -23,29 +23,29 @@ macro_rules! each_tool_setting {
             persistence.max_inline_chars: LowerLimit(|host: &HostConfig| host.limits.inline_chars);
             input.argument_bytes: LowerLimit(|host: &HostConfig| host.limits.argument_bytes);
             surface.name: TrustedOnly;
-            // Even a class of more power is no restriction: a rule may allow exactly that class.
+            // Even a more powerful class is no restriction: a rule may allow exactly that class.
             permission.class: TrustedOnly;
             execution.interrupt: TrustedOnly;
-            // To show more is no restriction, and to keep less would hide what a tool did.
+            // Showing more is no restriction, and keeping less would hide results of a tool.
             persistence.keep: TrustedOnly;
-            // It would take the place of what the tool itself asks for, which may be more.
+            // It would replace the tool's own requirements, which may be stricter.
             surface.requires: TrustedOnly;
         }
     };
 }
 pub(crate) use each_tool_setting;
 
-/// Which of two values of a setting is the stricter one.
+/// The stricter of two values of a setting.
 pub(crate) trait SettingDirection<T> {
-    /// What holds where nothing sets it, if that is the same for every tool.
+    /// The value if nothing sets it, if that is the same for every tool.
     fn usual(&self) -> Option<T> {
         None
     }
 
-    /// The value within a bound that may only restrict.
+    /// The value within a bound of a file that may only restrict.
     fn within(&self, own: Option<T>, bound: Option<T>) -> Option<T>;
 
-    /// Whether a new value is stricter than the one that holds.
+    /// Whether a new value is stricter than the current one.
     fn restricts(&self, host: &HostConfig, now: Option<&T>, new: &T) -> bool;
 }
 
@@ -73,7 +73,7 @@ impl SettingDirection<bool> for StricterFlag {
     }
 }
 
-/// Less is stricter, also than the limit of the whole host.
+/// Less is stricter, also compared with the limit of the whole host.
 pub(crate) struct LowerLimit<T>(pub(crate) fn(&HostConfig) -> T);
 
 impl<T: Ord> SettingDirection<T> for LowerLimit<T> {
@@ -125,7 +125,7 @@ impl<T> SettingDirection<T> for TrustedOnly {
     }
 }
 
-/// These settings, and where they leave a thing open, those of a less exact entry.
+/// These settings, with missing ones taken from a less exact entry.
 pub(crate) fn filled_from(mut settings: ToolSettings, wider: &ToolSettings) -> ToolSettings {
     let wider = wider.clone();
     macro_rules! fill {
@@ -148,11 +148,11 @@ pub(crate) fn filled_from(mut settings: ToolSettings, wider: &ToolSettings) -> T
     settings
 }
 
-/// These settings within the bounds that files set which may only restrict. They set nothing else.
+/// These settings within the bounds of files that may only restrict. The bounds set nothing else.
 pub(crate) fn within(mut settings: ToolSettings, bounds: &ToolSettings) -> ToolSettings {
     let own = settings.execution.clone();
     let bounds = bounds.clone();
-    // What a tool gets without a wish may be less than any of these, so a bound never becomes its deadline.
+    // A tool's default deadline may be lower than any of these, so a bound never becomes its deadline.
     let longest = lower(bounds.execution.timeout, bounds.execution.ceiling);
     macro_rules! bound {
         ($($group:ident.$setting:ident: $direction:expr;)*) => {
@@ -171,10 +171,10 @@ pub(crate) fn within(mut settings: ToolSettings, bounds: &ToolSettings) -> ToolS
     settings
 }
 
-/// What `settings` restrict, applied to `found`: all that counts where a key only happens to fit a tool.
+/// Applies the restrictions in `settings` to `found`, for a key that matches a tool only by chance.
 pub(crate) fn restrict(settings: &ToolSettings, found: ToolSettings) -> ToolSettings {
     let mut bounds = settings.clone();
-    // These numbers may be larger than the tool's own or the host's, which are not known here.
+    // These numbers may be larger than the tool's own or the host's, which are unknown here.
     bounds.persistence.max_inline_chars = None;
     bounds.input.argument_bytes = None;
     let mut restricted = within(found, &bounds);
@@ -182,7 +182,7 @@ pub(crate) fn restrict(settings: &ToolSettings, found: ToolSettings) -> ToolSett
     restricted
 }
 
-/// Whether anything in it counts only where the key names the tool exactly.
+/// Whether any of it requires a key that names the tool exactly.
 pub(crate) fn loosens(settings: &ToolSettings) -> bool {
     restrict(settings, ToolSettings::default()) != *settings
 }
@@ -194,7 +194,7 @@ fn keep_sensitive(settings: &mut ToolSettings, further: Vec<String>) {
     pointers.dedup();
 }
 
-/// The lower of two limits, where none is no limit. (`Option`'s own order would take none for the smallest.)
+/// The lower of two limits, with `None` as no limit. (`Option`'s own order puts `None` first.)
 fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

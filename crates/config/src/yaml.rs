@@ -1,5 +1,5 @@
-//! Where YAML becomes a [`ConfigFile`], or a tree where the file is of another program. The only module, with
-//! `shape` beneath it and `located`, that knows the YAML library.
+//! Parses YAML into a [`ConfigFile`], or into a tree for files of other programs. Only this module, with `shape`
+//! beneath it and `located`, uses the YAML library.
 
 mod dropped_keys;
 pub(crate) mod shape;
@@ -17,10 +17,10 @@ use crate::{
 
 use tree::YamlValue;
 
-/// The largest file that is read. Room for settings of ten thousand tools.
+/// The largest file. It has room for the settings of ten thousand tools.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// What was read, and what was wrong with the rest.
+/// The readable part of a file, and the errors in the rest.
 pub(crate) struct PartialConfigFile {
     /// The file without the sections that could not be read.
     pub(crate) file: ConfigFile,
@@ -28,10 +28,10 @@ pub(crate) struct PartialConfigFile {
     pub(crate) errors: Vec<ConfigError>,
 }
 
-/// Reads as much of the text as can be read.
+/// Parses the readable part of the text.
 ///
-/// The library stops at the first thing it cannot read. So that one slip does not hide the next, the section
-/// it stands in is blanked out, which keeps all other line numbers, and the rest is read again.
+/// The library stops at the first error. So that one mistake does not hide the next, the section with the error is
+/// blanked out, which keeps all other line numbers, and the rest is read again.
 pub(crate) fn read(source: ConfigSourceText<'_>) -> Result<PartialConfigFile, ConfigErrors> {
     if source.text.len() > MAX_BYTES {
         return Err(ConfigError::too_large(source.name).into());
@@ -58,7 +58,7 @@ pub(crate) fn read(source: ConfigSourceText<'_>) -> Result<PartialConfigFile, Co
     Err(ConfigErrors::of(errors))
 }
 
-/// Reads the text without asking for any shape, within the same bounds.
+/// Parses the text into a tree of any shape, within the same limits.
 pub(crate) fn read_tree(
     source: ConfigSourceText<'_>,
 ) -> Result<LocatedValue<YamlValue>, ConfigErrors> {
@@ -69,8 +69,8 @@ pub(crate) fn read_tree(
         .map_err(|error| source.error(shape::complaint(&error, source.text)).into())
 }
 
-/// Reads a file of a program that reads it with Python: YAML 1.1 as that takes it, `yes` for true and merge keys
-/// among it, as plain JSON.
+/// Parses a file for a Python program, as plain JSON: in YAML 1.1 as Python reads it, including `yes` for true and
+/// merge keys.
 pub(crate) fn read_foreign(
     source: ConfigSourceText<'_>,
 ) -> Result<serde_json::Value, ConfigErrors> {
@@ -90,7 +90,7 @@ pub(crate) fn read_foreign(
     Ok(tree.value.into_json())
 }
 
-/// The text with the top-level section around the complaint blanked out; `None` where there is none.
+/// The text with the top-level section around the complaint blanked out; `None` if there is none.
 fn without_section(text: &str, complaint: &ConfigComplaint) -> Option<String> {
     let bad = usize::try_from(complaint.line()).ok()?.checked_sub(1)?;
     let lines: Vec<&str> = text.lines().collect();
@@ -113,7 +113,7 @@ fn without_section(text: &str, complaint: &ConfigComplaint) -> Option<String> {
     Some(kept.collect::<Vec<_>>().join("\n"))
 }
 
-/// Settings of the reader. The file may be hostile: whoever can write to the workspace can write it.
+/// Settings of the parser. The file may be hostile: agents can write to the workspace.
 fn reader_options() -> Options {
     options! {
         budget: budget! {
@@ -133,9 +133,9 @@ fn reader_options() -> Options {
             max_alias_expansions_per_anchor: 200,
         },
         duplicate_keys: DuplicateKeyPolicy::Error,
-        // Merging could bring keys into a section from afar, and the place of a rule should be where it reads.
+        // Merge keys could bring values from a distant place, and a rule should be readable in its own place.
         merge_keys: MergeKeyPolicy::Error,
-        // `enabled: no` is false to one reader and a text to another.
+        // `enabled: no` is false to one parser and a text to another.
         strict_booleans: true,
         reject_unsupported_tags: true,
         with_snippet: false,

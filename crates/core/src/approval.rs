@@ -1,9 +1,9 @@
-//! Layer 5, a person's part: the questions that calls raise, and what an answer does.
+//! Layer 5, approval: the questions that calls raise, and the effect of an answer.
 //!
-//! A call that must be asked about is parked: it holds no slot, its deadline does not run, and its question is on
-//! record before anybody sees it. The answer is on record before the call goes on. Calls raise and wait for
-//! questions in `approval/wait.rs`; operators read and answer them through `Host` (`operator.rs`);
-//! `call/recover.rs` brings back what the last host left open.
+//! A call that needs approval is parked: it holds no slot, its deadline does not run, and its question is on record
+//! before an operator can see it. The answer is on record before the call continues. Calls raise and await questions in
+//! `approval/wait.rs`; operators list and answer them through `Host` (`operator.rs`); `call/recover.rs` restores the
+//! questions that the last host left open.
 
 mod answer;
 pub(crate) mod coverage;
@@ -33,30 +33,31 @@ pub use rules::{MemoryRules, RememberedRule, RuleStore, RuleStoreError};
 
 use crate::record::body::RecordedQuestion;
 
-/// Whether there is anybody to ask.
+/// Whether the host can ask an operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approvals {
-    /// Nobody: a call that must be asked about is denied, and says what would change that.
+    /// There is no operator. A call that needs approval is denied, and its error names the setting that would change
+    /// that.
     #[default]
     Nobody,
-    /// An operator, through [`Host::decide`](crate::Host::decide).
+    /// An operator answers through [`Host::decide`](crate::Host::decide).
     Ask {
         /// How long a question waits for its answer.
         timeout: Duration,
-        /// How long an answer that comes after its caller stopped waiting is kept for the same call.
+        /// How long an answer is kept for a repeat of the call after its caller stopped waiting.
         grant_for: Duration,
     },
 }
 
 impl Approvals {
-    /// An operator is asked: ten minutes for an answer, because people are slow and agents see where they stand;
-    /// an hour for a caller to come back for it.
+    /// The default times: ten minutes for an answer, and one hour for a caller to repeat the call and use a kept
+    /// answer.
     pub const ASK: Self = Self::Ask {
         timeout: Duration::from_secs(600),
         grant_for: Duration::from_secs(3_600),
     };
 
-    /// Times that clocks can reckon with.
+    /// Limits both times to ten years, which the clocks can represent.
     pub(crate) fn bounded(self) -> Self {
         match self {
             Self::Nobody => Self::Nobody,
@@ -68,10 +69,10 @@ impl Approvals {
     }
 }
 
-/// The longest time that a question, an answer or a remembered rule is good for: ten years.
+/// The longest life of a question, an answer or a remembered rule: ten years.
 pub(crate) const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
-/// What a call hears of its question.
+/// The answer that a waiting call receives.
 #[derive(Clone, Debug)]
 pub(crate) enum ApprovalAnswer {
     Yes(ApprovalConsent),
@@ -79,20 +80,18 @@ pub(crate) enum ApprovalAnswer {
     Expired,
 }
 
-/// A person said yes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalConsent {
     pub(crate) ask_id: InvocationId,
     pub(crate) by: PrincipalName,
-    /// The call as it is approved: after the edit, where there is one.
+    /// The hash of the approved call, including the operator's edit of its arguments.
     pub(crate) approves: CallHash,
-    /// The arguments to run it with instead of its own.
+    /// The operator's arguments, which replace those of the call.
     pub(crate) arguments: Option<Value>,
-    /// The files it would run then, as they were.
+    /// The files that the approved call runs, as they were at the approval.
     pub(crate) programs: Vec<ProgramFile>,
 }
 
-/// A person said no.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalRejection {
     pub(crate) ask_id: InvocationId,
@@ -100,84 +99,84 @@ pub(crate) struct ApprovalRejection {
     pub(crate) feedback: Option<String>,
 }
 
-/// An answer that came when nobody waited for it any more. Good for one call, for a while.
+/// An answer to a question without waiting calls. One later call may use it until it expires.
 #[derive(Clone, Debug)]
 pub(crate) struct ApprovalGrant {
     pub(crate) key: QuestionKey,
-    /// The hash of the call without its files, where it would run some.
+    /// The hash of the call without its files, if it runs files.
     pub(crate) without_files: Option<CallHash>,
     pub(crate) word: ApprovalAnswer,
     pub(crate) until: tokio::time::Instant,
 }
 
-/// A yes that a call goes on with.
+/// The approval that a call continues with.
 pub(crate) struct CallApproval {
     pub(crate) yes: ApprovalConsent,
     pub(crate) one_use: OneUse,
-    /// The kept answer it comes from. Given back where the call ends before it starts.
+    /// The kept answer that the approval came from. It is given back if the call ends before it starts.
     pub(crate) grant: Option<ApprovalGrant>,
-    /// The call has begun to run on it.
+    /// Whether the call began to run on this approval.
     pub(crate) spent: bool,
 }
 
-/// What a call has to do with questions.
+/// The questions and answers of one call.
 #[derive(Default)]
 pub(crate) struct CallApprovalState {
-    /// The question it had raised when its host went.
+    /// The question that the call had raised when its host stopped.
     pub(crate) earlier: Option<RecoveredQuestion>,
-    /// The last question it raised or joined.
+    /// The last question that the call raised or joined.
     pub(crate) asked: Option<RecordedQuestion>,
-    /// The files it would run, as they were looked at last.
+    /// The files that the call would run, as last read.
     pub(crate) programs: Vec<ProgramFile>,
-    /// The yes it goes on with.
+    /// The approval that the call continues with.
     pub(crate) approval: Option<CallApproval>,
-    /// The no it ends with, and whether it was kept from before.
+    /// The refusal that the call ends with, and whether it was a kept answer.
     pub(crate) refusal: Option<(ApprovalRejection, KeptVerdictFlag)>,
-    /// The host went while nobody waited for it: it has no end, and the next host goes on with it.
+    /// The host stopped while the call had no waiting caller. The call gets no end, and the next host resumes it.
     pub(crate) left_open: bool,
 }
 
-/// Whether an answer was given before the call came.
+/// Whether a verdict was given before the call arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeptVerdictFlag {
     No,
     Yes,
 }
 
-/// What is on record of a question that outlived its host.
+/// The record of a question that outlived its host.
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveredQuestion {
     pub(crate) asked: RecordedQuestion,
     pub(crate) decision: Decision,
-    /// The files it would have run, as they were then.
+    /// The files that the call would have run, as they were at the question.
     pub(crate) programs: Vec<ProgramFile>,
-    /// The yes, where it was given and the call had not started.
+    /// The approval, if it was given before the call started.
     pub(crate) answer: Option<(ApprovalConsent, OneUse)>,
 }
 
-/// Whether a yes was kept for one call, so that the record must tell which one used it.
+/// Whether an approval was kept for one call. The record must then name the call that used it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OneUse(pub(crate) bool);
 
-/// How a question came off the table.
+/// How a question was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionClosure {
-    /// Somebody answered.
+    /// An operator answered.
     Decided {
-        /// Who.
+        /// The operator.
         by: PrincipalName,
-        /// When.
+        /// The time of the answer.
         at: Timestamp,
-        /// Whether it was a yes.
+        /// Whether the answer allows the call.
         allowed: bool,
     },
-    /// Nobody answered in time.
+    /// The time for an answer passed.
     Expired,
-    /// Its callers gave it up.
+    /// All its callers gave up.
     Withdrawn,
 }
 
-/// The last eight digits of an id: enough to tell questions apart by eye.
+/// The last eight digits of an id, for texts in which an operator compares questions by eye.
 pub(crate) fn short(id: InvocationId) -> String {
     let hex = id.to_hex();
     hex[hex.len() - 8..].to_owned()

@@ -1,7 +1,7 @@
-//! The way of a call: one loop that steps from stage to stage.
+//! The pipeline of a call: one loop that runs stage after stage.
 //!
-//! The same loop drives a live call, a call recovered after a restart and a dry run for `explain`. Each step is
-//! a short function in the folder of its layer; `execution/run.rs`, and nothing else in the host, runs a tool.
+//! The same loop drives a live call, a call recovered after a restart and a dry run for `explain`. Each step is a short
+//! function in the folder of its layer. Only `execution/run.rs` runs a tool.
 
 pub(crate) mod explain;
 mod plan;
@@ -28,13 +28,13 @@ use crate::{
     scheduling::admit,
 };
 
-/// What a step leads to.
+/// The result of a step.
 pub(crate) enum StageExit {
     Next(Stage),
     End(CallEnding),
 }
 
-/// Drives a call from the stage it is at to its end.
+/// Drives a call from its current stage to its end.
 pub(crate) async fn drive(
     host: &Arc<HostInner>,
     call: &mut PipelineCall,
@@ -72,12 +72,12 @@ pub(crate) async fn drive(
     answer
 }
 
-/// The same way for `explain`: stops before anything happens, records nothing.
+/// Runs the stages of `explain`. It stops before anything is executed, and records nothing.
 pub(crate) async fn rehearse(host: &Arc<HostInner>, call: &mut PipelineCall) {
     travel(host, call, CallRunKind::Dry).await;
 }
 
-/// Steps from stage to stage until the call has an ending, or, dry, until it would be asked about or admitted.
+/// Runs the stages until the call has an ending. A dry run also stops where the call would ask or be admitted.
 async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallRunKind) {
     let plan = StagePlan::of(host, call, mode);
     while call.progress.stage < Stage::Map {
@@ -111,7 +111,7 @@ async fn travel(host: &Arc<HostInner>, call: &mut PipelineCall, mode: CallRunKin
     }
 }
 
-/// Ends a call that is refused because its record would find no room: no hook hears of it, and nothing is recorded.
+/// Ends a call that is refused because the journal has no room for its record. It runs no hooks and is not recorded.
 pub(crate) fn refuse(
     host: &HostInner,
     mut call: PipelineCall,
@@ -126,7 +126,8 @@ pub(crate) fn refuse(
     answer
 }
 
-/// A step found something missing that an earlier step must have left. Never seen; said aloud if it is.
+/// Ends a call whose stage misses the output of an earlier stage. This is a defect of the host, so it is reported as an
+/// internal error.
 pub(crate) fn lost_its_way() -> StageExit {
     StageExit::End(result::internal(
         "a stage was reached without what the one before it leaves behind",

@@ -1,7 +1,7 @@
-//! The first phase: what can be called, how it behaves, and who sees it.
+//! The first phase: the tools that exist, their behaviour, and their visibility.
 //!
-//! A [`Catalog`] is an immutable snapshot. The host swaps in a new one when a source's list changes, and calls
-//! that are under way keep the one they began with.
+//! A [`Catalog`] is an immutable snapshot. The host swaps in a new one when a source's list changes; running calls keep
+//! the one that they began with.
 
 pub(crate) mod declaration;
 mod declared;
@@ -35,7 +35,6 @@ use crate::{
 };
 use search::SearchIndex;
 
-/// One source's tools, as listed.
 pub(crate) struct SourceTools {
     pub(crate) source: SourceIndex,
     pub(crate) name: Arc<str>,
@@ -45,23 +44,24 @@ pub(crate) struct SourceTools {
     pub(crate) declarations: Vec<Declaration>,
 }
 
-/// Every tool of every source at one moment.
+/// All tools of all sources at one moment.
 pub struct Catalog {
     entries: Vec<Arc<CatalogEntry>>,
     by_name: HashMap<Box<str>, u32>,
-    /// Which source has a namespace: the first one that listed a tool in it.
+    /// The source of each namespace: the first one that listed a tool in it.
     namespaces: HashMap<Box<str>, SourceIndex>,
     index: SearchIndex,
-    /// What should be there and is not, in a fixed order.
+    /// Missing sources and parts of sources, in a fixed order.
     unavailable: Vec<SourceProblem>,
     digest: CatalogDigest,
 }
 
 impl Catalog {
-    /// Builds the snapshot. A tool that cannot be taken is left out and reported; the others are not harmed.
+    /// Builds the snapshot. A tool that cannot be admitted is left out and reported; the others are unaffected.
     ///
-    /// Names are given out by provenance: compiled-in tools first, then mount plans, then everything else, whatever the
-    /// order in which the sources were added. No tool from outside can take the name of a compiled-in one.
+    /// Names are given out by provenance: compiled-in tools first, then mount plans, then all others. The order in
+    /// which sources were added does not matter. Otherwise an outside tool could take the name of a compiled-in one,
+    /// only because its source came first.
     pub(crate) fn build(
         mut sources: Vec<SourceTools>,
         mut unavailable: Vec<SourceProblem>,
@@ -87,14 +87,14 @@ impl Catalog {
         }
         let replaceable = take_replaceable(&mut sources, settings);
         let claims = NameClaims::of(sources.iter().chain(&replaceable), settings);
-        // Stable: sources of one provenance stay in the order in which they were added.
+        // A stable sort: sources of one provenance stay in the order in which they were added.
         sources.sort_by_key(|tools| tools.provenance);
         let plans_end = sources.partition_point(|tools| tools.provenance < Provenance::Outside);
         let outside = sources.split_off(plans_end);
         for tools in sources {
             catalog.admit_all(tools, settings, &claims, &mut notices);
         }
-        // A native tool stays where no plan has taken its name, so that a module that fails to load leaves no gap.
+        // A native tool stays if no plan has taken its name, so that a module that fails to load leaves no gap.
         for mut tools in replaceable {
             tools
                 .declarations
@@ -118,7 +118,6 @@ impl Catalog {
         (catalog, notices)
     }
 
-    /// Takes the tools of one source in.
     fn admit_all(
         &mut self,
         mut tools: SourceTools,
@@ -145,7 +144,7 @@ impl Catalog {
         }
     }
 
-    /// Whether a tool of a mount plan has the name of a native tool, which is then not served.
+    /// Whether a mount plan's tool has the name of this native tool, which is then not served.
     fn is_replaced(&self, native: &ToolId, notices: &mut Vec<CatalogNotice>) -> bool {
         let holder = self.get(native.name());
         let by = holder.filter(|entry| entry.declaration().provenance == Provenance::MountPlan);
@@ -156,7 +155,6 @@ impl Catalog {
         by.is_some()
     }
 
-    /// Nothing can be called.
     pub(crate) fn empty() -> Self {
         Self {
             entries: Vec::new(),
@@ -168,7 +166,7 @@ impl Catalog {
         }
     }
 
-    /// What it is known by in records.
+    /// The identity of the catalog in records.
     pub(crate) fn digest(&self) -> &CatalogDigest {
         &self.digest
     }
@@ -185,8 +183,8 @@ impl Catalog {
         self.entries.push(Arc::new(entry));
     }
 
-    /// Whether a source may list a tool in this namespace. Rules name the tools of a source by its namespace
-    /// (`allow github.*`), so two sources never share one, unless both are compiled in.
+    /// Whether a source may list a tool in this namespace. Rules name the tools of a source by its namespace (`allow
+    /// github.*`), so two sources never share one, unless both are compiled in.
     fn may_use_namespace(&self, id: &ToolId, from: &SourceTools) -> bool {
         let namespace = id.namespace();
         match from.provenance {
@@ -206,7 +204,7 @@ impl Catalog {
         &self.entries
     }
 
-    /// Sources, and parts of sources, that should be there and are not.
+    /// Sources, and parts of sources, that are missing.
     pub fn unavailable(&self) -> &[SourceProblem] {
         &self.unavailable
     }
@@ -232,15 +230,15 @@ impl Catalog {
     }
 }
 
-/// Takes the native tools out of their sources whose names the operator gives to mount plans. Their names are given out
-/// after those of the plans.
+/// Separates the native tools that the operator lets mount plans replace. They are admitted after the plans' tools.
 fn take_replaceable(
     sources: &mut [SourceTools],
     settings: &dyn OperatorSettings,
 ) -> Vec<SourceTools> {
     let is_replaceable = |native: &mut Declaration| {
         let id = &native.tool_id;
-        // Commands are the operator's own tools, and the operator would rather rename one than replace it.
+        // Commands are excluded: they are the operator's own tools, and the operator can rename one instead of
+        // replacing it.
         let is_native = NATIVE_NAMESPACES.contains(&id.namespace()) && id.namespace() != "commands";
         is_native && settings.replaces_native(id.name())
     };
@@ -260,8 +258,8 @@ fn take_replaceable(
         .collect()
 }
 
-/// The names that tools want for their own. An alias gives way to each of them, whichever tool comes first: a tool must not
-/// take the calls of another because it also answers to that one's name.
+/// The names that tools claim for themselves. An alias gives way to each of them, whichever tool comes first: a tool
+/// must not receive the calls of another through an alias.
 struct NameClaims(HashMap<String, Vec<(ToolId, Provenance)>>);
 
 impl NameClaims {
@@ -270,7 +268,7 @@ impl NameClaims {
         settings: &dyn OperatorSettings,
     ) -> Self {
         let mut claims: HashMap<String, Vec<(ToolId, Provenance)>> = HashMap::new();
-        // Most catalogs have no alias, and then no name matters here.
+        // Most catalogs have no alias, and then there is nothing to compare.
         let has_aliases = sources
             .clone()
             .flat_map(|tools| &tools.declarations)
@@ -291,7 +289,7 @@ impl NameClaims {
         Self(claims)
     }
 
-    /// Takes the aliases away that other tools have for a name. Only compiled-in tools make a compiled-in one give way.
+    /// Removes aliases that are names of other tools. A compiled-in tool gives way only to compiled-in tools.
     fn drop_aliases(&self, tool: &mut Declaration) -> Vec<CatalogNotice> {
         let is_claimed = |alias: &str| {
             self.0

@@ -1,6 +1,6 @@
-//! Hooks: code that sees calls before they are decided and after they ended. A hook may change what goes in and what
-//! comes out, add a word for the model, have an opinion, or stop the call. It can never allow what a rule denies or
-//! asks about, because its opinion is one vote among the others.
+//! Hooks: code of the operator that sees calls before their decision and after their end. A hook can change arguments
+//! and output, add text for the model, vote, or stop the call. It can never allow a call that a rule denies or asks
+//! about, because its opinion is one vote among the others.
 //!
 //! This folder has the port and the records of hooks; `hooks/run.rs` runs hooks and applies their output.
 
@@ -27,33 +27,33 @@ pub use output::{HookError, HookOutput, HookVote};
 
 use crate::{invocation::ResolvedTool, permission::decide::effects_of};
 
-/// What a hook sees.
+/// A call in the form that hooks see.
 pub struct HookCall<'a> {
-    /// When it is asked.
+    /// The event that the hook runs for.
     pub event: HookEvent,
-    /// The moment it is asked.
+    /// The current time.
     pub at: Timestamp,
     /// The call.
     pub invocation_id: InvocationId,
-    /// The caller's own id for it.
+    /// The caller's id of the request.
     pub request_id: Option<&'a RequestId>,
-    /// The batch it belongs to.
+    /// The batch of the call.
     pub batch_id: Option<&'a str>,
-    /// The call that made it.
+    /// The parent call, if it is a nested call.
     pub parent: Option<InvocationId>,
     /// The tool's name on the wire.
     pub tool: &'a str,
-    /// Its session.
+    /// The session of the call.
     pub session_id: &'a SessionId,
     /// The tool.
     pub declaration: &'a Declaration,
     /// The arguments as the hooks before this one left them, sensitive fields replaced.
     pub input: &'a ObservableInput,
-    /// Who calls.
+    /// The caller.
     pub principal: &'a Principal,
-    /// Nothing will run: somebody wants to know what would happen.
+    /// Whether this is a dry run, which executes nothing.
     pub is_dry_run: bool,
-    /// What hooks are not shown, for [`HookScope`] alone.
+    /// The parts of the call that only [`HookScope`] may use.
     pub(crate) known: &'a ResolvedCall,
 }
 
@@ -69,29 +69,29 @@ impl ResolvedCall {
     }
 }
 
-/// Sees calls go by. Hooks are asked one after another, in the order they were added.
+/// Runs before and after calls. Hooks run one after another, in the order in which they were added.
 pub trait Hook: Send + Sync + 'static {
-    /// Its name, for records and for whoever is told what it did.
+    /// Its name in records and messages.
     fn name(&self) -> &str;
 
-    /// What its failure means.
+    /// The effect of its failure.
     fn standing(&self) -> HookStanding {
         HookStanding::default()
     }
 
-    /// How long it may take to answer; over it, it failed. `None`: as long as the host gives every hook. Never longer
-    /// than a call's usual deadline.
+    /// The time limit for an answer, after which the hook counts as failed. `None` is the host's limit for hooks. The
+    /// default deadline of calls is an upper bound.
     fn time_limit(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether it wants to be asked at all. A hook that does not is not on record for the call.
+    /// Whether the hook applies to the call. A hook that does not apply is not recorded for the call.
     fn concerns(&self, call: &HookCall<'_>) -> bool {
         let _ = call;
         true
     }
 
-    /// Before the decision. May change the arguments, have an opinion, stop the call.
+    /// Runs before the decision. It may change the arguments, vote or stop the call.
     fn before<'a>(
         &'a self,
         call: &'a HookCall<'a>,
@@ -100,7 +100,7 @@ pub trait Hook: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(HookOutput::proceed())))
     }
 
-    /// After a success. May change the output or withhold it.
+    /// Runs after a success. It may change or withhold the output.
     fn after<'a>(
         &'a self,
         call: &'a HookCall<'a>,
@@ -110,7 +110,7 @@ pub trait Hook: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(HookOutput::proceed())))
     }
 
-    /// After any other end. May change or withhold what the failed call has to show.
+    /// Runs after any other outcome. It may change or withhold the content of the failed call.
     fn failed<'a>(
         &'a self,
         call: &'a HookCall<'a>,

@@ -1,4 +1,4 @@
-//! The host: what faces and embedders talk to.
+//! The host: the entry point for faces and embedders.
 
 mod artifacts;
 mod builder;
@@ -56,28 +56,28 @@ use crate::{
     session::Session,
 };
 
-/// The host's limits. Every one that bites is named in the error.
+/// The limits of the host. An error that a limit causes names the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLimits {
-    /// Slots and queue.
+    /// The limits of slots and queue.
     pub scheduler: SchedulerLimits,
-    /// How callers divide what there is only so much of.
+    /// The rules by which principals share limited resources.
     pub shares: ShareRules,
-    /// A call's deadline where nobody says otherwise.
+    /// The default deadline of a call.
     pub deadline: Duration,
-    /// How long a hook may take that does not say otherwise.
+    /// The default time limit of a hook.
     pub hook: Duration,
-    /// The longest deadline anybody gets.
+    /// The longest deadline that a call can get.
     pub deadline_ceiling: Duration,
-    /// The largest text of a result that is shown whole.
+    /// The largest inline text of a result, in characters.
     pub inline_chars: usize,
-    /// The largest arguments, as text.
+    /// The largest arguments, in bytes of text.
     pub argument_bytes: usize,
-    /// Calls that wait for a person's answer. One caller gets half of it.
+    /// The limit of calls that wait for approval. One principal may use half of it.
     pub approvals: usize,
-    /// Open sessions.
+    /// The limit of open sessions.
     pub sessions: usize,
-    /// How long a session without calls stays in memory.
+    /// How long an idle session stays in memory.
     pub session_idle: Duration,
 }
 
@@ -102,26 +102,26 @@ impl Default for HostLimits {
     }
 }
 
-/// How the host is doing.
+/// The state of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// Calls that run.
+    /// Running calls.
     pub running: usize,
-    /// Calls that wait for a slot or a resource.
+    /// Calls that wait for a slot or a lock.
     pub queued: usize,
-    /// Questions that wait for a person's answer.
+    /// Open approval questions.
     pub approvals: usize,
     /// Sessions in memory.
     pub sessions: usize,
     /// Tools in the catalog.
     pub tools: usize,
-    /// The last append to the journal failed.
+    /// Whether the last append to the journal failed.
     pub journal_failing: bool,
-    /// No new calls are taken.
+    /// Whether the host refuses new calls because of a shutdown.
     pub shutting_down: bool,
 }
 
-/// A tool host. Cheap to clone; all clones are one host.
+/// A tool host. Cloning is cheap; all clones are the same host.
 #[derive(Clone)]
 pub struct Host {
     pub(crate) inner: Arc<HostInner>,
@@ -136,38 +136,38 @@ pub(crate) struct HostInner {
     pub(crate) record: HostRecord,
     pub(crate) credentials: CredentialGrants,
     pub(crate) limits: HostLimits,
-    /// The tenants of principals that belong to one, by name.
+    /// The tenants of principals, by the principals' names.
     tenants: HashMap<PrincipalName, String>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) state: HostState,
 }
 
-/// Where the tools of a host come from, and the operator's settings for them.
+/// The sources of a host and the operator's settings for their tools.
 pub(crate) struct HostSources {
     pub(crate) list: Vec<Arc<dyn Source>>,
-    /// How many calls of each source run at the same time, in the order of the sources.
+    /// The concurrency limit of each source, in the order of the sources.
     pub(crate) limits: Vec<Option<usize>>,
-    /// Whether a deferred tool must be shown to a session before it is called there.
+    /// Whether a session must discover a deferred tool before it can call it.
     pub(crate) require_shown: bool,
     settings: ArcSwap<Box<dyn OperatorSettings>>,
-    /// One refresh at a time, so that the catalog of an older list never replaces the one of a newer list.
+    /// Serializes refreshes, so that the catalog of an older list never replaces that of a newer one.
     refreshing: tokio::sync::Mutex<()>,
 }
 
-/// The questions to operators and the rules that their answers leave.
+/// The questions to operators and the rules that their answers wrote.
 pub(crate) struct ApprovalServices {
     pub(crate) mode: Approvals,
     pub(crate) questions: Arc<QuestionRegistry>,
     pub(crate) rules: Arc<dyn RuleStore>,
 }
 
-/// Where calls are recorded.
+/// The journal and the artifacts of a host.
 pub(crate) struct HostRecord {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) journal_room: JournalRoom,
     pub(crate) artifact_room: Arc<ArtifactRoom>,
     pub(crate) redactor: Arc<HostRedactor>,
-    /// Answers every call, if the host serves a recording.
+    /// Answers each call, if the host replays a cassette.
     pub(crate) replay: Option<CassettePlayer>,
 }
 
@@ -180,23 +180,23 @@ pub(crate) struct HostState {
     journal_failing: AtomicBool,
     pub(crate) tasks: TaskTracker,
     closing: CancellationToken,
-    /// How long before this host's start the last record was written.
+    /// The time between the last record and this host's start.
     away: OnceLock<Duration>,
 }
 
-/// The tools that can be called now, and the surfaces made of them.
+/// The current tools, and the surfaces made from them.
 pub(crate) struct CatalogState {
     pub(crate) current: ArcSwap<Catalog>,
     generation: AtomicU64,
-    /// The generation, for those who wait for changes.
+    /// The generation, for subscribers.
     changes: watch::Sender<u64>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
     pub(crate) declared: crate::catalog::RecordedDeclarations,
-    /// Apart from the host, so that waiting for it does not keep the host alive.
+    /// Outside the host, so that the refreshing task does not keep the host alive.
     refresh: Arc<Notify>,
 }
 
-/// The calls that run, and the answers that may not have been delivered.
+/// The running calls, and the requests whose answers may be undelivered.
 #[derive(Default)]
 struct CallsState {
     running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
@@ -204,28 +204,30 @@ struct CallsState {
     unheard: Mutex<HashMap<SessionId, Vec<RequestId>>>,
 }
 
-/// Notices for operators.
 struct NoticesState {
     catalog: Mutex<Vec<CatalogNotice>>,
-    /// Why the remembered rules are not in force.
+    /// Why some remembered rules do not count.
     rules: Vec<CatalogNotice>,
     news: SourceNewsChannel,
 }
 
-/// More problems than this, and longer words about one, would only bury the others.
+/// The limits of source problems in number and length, so that one source cannot bury the problems of others.
 const PROBLEMS: usize = 256;
 const PROBLEM_CHARS: usize = 2_000;
-/// How long canceled calls may take to end at a shutdown.
+/// The time that canceled calls have to end at a shutdown.
 const LAST_WORD: Duration = Duration::from_secs(10);
-/// How long sources may take to close, all together.
+/// The time that all sources together have to close.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// More kinds of surface than this are rebuilt instead of kept.
+/// The number of cached surfaces. When it is reached, the cache is cleared.
 const KEPT_SURFACES: usize = 256;
 
 impl HostInner {
-    /// The surface a session sees now.
+    /// The current surface of a session.
     pub(crate) fn surface(&self, session: &Session) -> Arc<Surface> {
+        // The generation is read before the catalog and the policy. If they change in between, the surface is stored
+        // under the old generation and rebuilt at its next use. In the other order an old surface could be kept under
+        // the new generation. The lock order is the session's surface, then the shared surfaces.
         let generation = self.state.catalog.generation.load(Ordering::Acquire);
         session.surface(generation, || {
             let mut kept = self.state.catalog.surfaces.lock();
@@ -249,7 +251,7 @@ impl HostInner {
         })
     }
 
-    /// Whether a deferred tool may be called in this session.
+    /// Whether a session may call a deferred tool.
     pub(crate) fn is_shown(&self, session: &Session, entry: &CatalogEntry) -> bool {
         !self.sources.require_shown || session.has_discovered(entry.id())
     }
@@ -258,8 +260,7 @@ impl HostInner {
         self.state.journal_failing.load(Ordering::Relaxed)
     }
 
-    /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
-    /// they run.
+    /// Appends a record, and notes whether the journal works. While it fails, calls must be recorded before they run.
     pub(crate) async fn append(
         &self,
         record: Record,
@@ -268,14 +269,14 @@ impl HostInner {
         self.append_numbered(record, strength).await.map(|_| ())
     }
 
-    /// The same, with the record's number.
+    /// Appends a record and returns its number.
     pub(crate) async fn append_numbered(
         &self,
         mut record: Record,
         strength: AppendStrength,
     ) -> Result<u64, JournalError> {
-        // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
-        // before, so that the answer and the record stay the same bytes.
+        // The last redaction before the journal. It covers names, ids and reasons. The result of a call was redacted
+        // earlier, because the answer and the record must be the same bytes.
         if let Cow::Owned(clean) = self.record.redactor.json(&record.body) {
             record.body = clean;
         }
@@ -306,7 +307,7 @@ impl HostInner {
         appended
     }
 
-    /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
+    /// Lists all sources and replaces the catalog. A failing source has no tools in it; the others are not affected.
     pub(crate) async fn refresh(&self) {
         let _turn = self.sources.refreshing.lock().await;
         let mut listed = Vec::new();
@@ -367,11 +368,12 @@ impl HostInner {
         *self.state.notices.catalog.lock() = notices;
         self.state.catalog.current.store(Arc::new(catalog));
         self.moved_on();
-        // Where it fails, the first call that stands on it tries again, and does not run without.
+        // If this fails, the first call that needs the record of the catalog tries again, and does not run without it.
         let _ = self.tell_catalog().await;
     }
 
-    /// Declarations without the secrets that a source put into them, knowing or not: everybody reads them.
+    /// Redacts the declarations of a source, because agents and operators read them. A declaration whose name holds a
+    /// secret is left out.
     fn speakable(
         &self,
         source: &str,
@@ -390,7 +392,7 @@ impl HostInner {
         declarations
     }
 
-    /// Problems as they may be told: a source's words, cut to a length that somebody reads.
+    /// Redacts and shortens the problems of sources.
     fn tellable(&self, problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
         let told = |text: String| -> String {
             self.record
@@ -409,7 +411,7 @@ impl HostInner {
         problems.into_iter().take(PROBLEMS).map(tell).collect()
     }
 
-    /// What surfaces are made of is no longer what it was.
+    /// Invalidates all surfaces, because the catalog or the policy changed.
     pub(crate) fn moved_on(&self) {
         let generation = self
             .state
@@ -420,7 +422,7 @@ impl HostInner {
         self.state.catalog.changes.send_replace(generation);
     }
 
-    /// Cancelled when the host takes no more calls.
+    /// Canceled when the host stops accepting calls.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.state.closing
     }
@@ -436,38 +438,38 @@ impl HostInner {
 }
 
 impl Host {
-    /// Begins a host.
+    /// Starts building a host.
     pub fn builder() -> HostBuilder {
         HostBuilder::new()
     }
 
-    /// Every tool, whoever may see it.
+    /// All tools, regardless of visibility.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.state.catalog.current.load_full()
     }
 
-    /// How long the journal had been left alone when this host started on it.
+    /// The time between the last record and this host's start.
     pub fn away_for(&self) -> Duration {
         self.inner.state.away.get().copied().unwrap_or_default()
     }
 
-    /// What stands before everything this host writes or shows, for whoever writes or shows something beside it.
+    /// The redactor that the host uses, for code that writes or shows other texts.
     pub fn redactor(&self) -> Arc<dyn Redactor> {
         Arc::clone(&self.inner.record.redactor) as Arc<dyn Redactor>
     }
 
-    /// A text without what must not be written or shown.
+    /// Redacts a text.
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.inner.record.redactor.text(text)
     }
 
-    /// Resolves whenever the catalog changed.
+    /// Changes whenever the catalog changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.state.catalog.changes.subscribe()
     }
 
-    /// Takes other settings for single tools and sources, and builds the catalog anew. Calls that are under way keep
-    /// the settings they began with.
+    /// Replaces the settings of tools and sources, and rebuilds the catalog. Calls under way keep the settings that
+    /// they were resolved with.
     pub async fn replace_settings(&self, settings: impl OperatorSettings) {
         self.inner
             .sources
@@ -476,17 +478,17 @@ impl Host {
         self.inner.refresh().await;
     }
 
-    /// What an operator should know about the catalog.
+    /// The notices for operators about the catalog.
     pub fn notices(&self) -> Vec<CatalogNotice> {
         self.inner.state.notices.catalog.lock().clone()
     }
 
-    /// The surface a session sees now.
+    /// The current surface of a session.
     pub fn surface(&self, session: &Session) -> Arc<Surface> {
         self.inner.surface(session)
     }
 
-    /// What became of the recording that it serves, where it serves one.
+    /// The report on the replayed cassette, if the host replays one.
     pub fn replay_report(&self) -> Option<ReplayReport> {
         self.inner
             .record
@@ -495,12 +497,12 @@ impl Host {
             .map(CassettePlayer::report)
     }
 
-    /// The limits it was built with.
+    /// The limits of the host.
     pub fn limits(&self) -> &HostLimits {
         &self.inner.limits
     }
 
-    /// How the host is doing.
+    /// The state of the host.
     pub fn health(&self) -> Health {
         let (running, queued) = self.inner.scheduler.load();
         let state = &self.inner.state;
@@ -515,9 +517,12 @@ impl Host {
         }
     }
 
-    /// Takes no more calls, lets the running ones finish for `grace`, cancels the rest and waits for their ends
-    /// to be on record, then closes the sources. Calls that a person is being asked about do not hold it up: their
+    /// Shuts the host down. It stops accepting calls, waits for running calls up to `grace`, cancels the rest, waits
+    /// until their ends are recorded, and closes the sources. Calls that wait for approval do not delay this: their
     /// questions stay open on record for the next host.
+    ///
+    /// Sources are closed last, because a running call needs its source until its end is recorded. A call that ignores
+    /// its cancellation cannot hold up the shutdown for ever; the next host ends it on record.
     pub async fn shutdown(&self, grace: Duration) {
         let state = &self.inner.state;
         state.closing.cancel();

@@ -1,4 +1,4 @@
-//! Layer 4: what the agent asked for, and everything known of it on its way.
+//! Layer 4, invocation: the identity, the inputs and the state of a call.
 
 mod answer;
 mod cancel;
@@ -55,14 +55,14 @@ use crate::{
     session::Session,
 };
 
-/// The tool a call was resolved to.
+/// The tool that a call resolved to.
 #[derive(Clone)]
 pub(crate) struct ResolvedTool {
     pub(crate) entry: Arc<CatalogEntry>,
     pub(crate) source: Arc<dyn SourceSession>,
 }
 
-/// How many records of this call exist.
+/// The last kind of record that exists of a call before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnRecord {
     Nothing,
@@ -70,18 +70,18 @@ pub(crate) enum OnRecord {
     Started,
 }
 
-/// What hooks left behind on a call's way.
+/// The contributions of hooks to a call.
 #[derive(Default)]
 pub(crate) struct HookContributions {
     pub(crate) runs: Vec<HookRun>,
-    /// What they think of the call.
+    /// The votes about the call.
     pub(crate) opinions: Vec<Vote>,
-    /// What they want the model to be told with the result.
+    /// The text for the model.
     pub(crate) context: Vec<String>,
     pub(crate) output_mutations: Vec<OutputMutation>,
 }
 
-/// One call on its way. Owned by the loop in `call.rs`.
+/// The state of one call in the pipeline. Owned by the loop in `call.rs`.
 pub(crate) struct PipelineCall {
     pub(crate) live: Arc<LiveCall>,
     pub(crate) session: Arc<Session>,
@@ -91,59 +91,58 @@ pub(crate) struct PipelineCall {
     pub(crate) progress: CallProgress,
     pub(crate) inputs: CallInputs,
     pub(crate) findings: CallFindings,
-    /// The questions it raised, and the approval it goes on with.
+    /// The questions that the call raised, and the approval that it continues with.
     pub(crate) asking: CallApprovalState,
     pub(crate) hooks: HookContributions,
     pub(crate) turn: CallTurn,
     pub(crate) conclusion: CallConclusion,
 }
 
-/// The call that made a call.
+/// The parent of a nested call.
 #[derive(Clone)]
 pub(crate) struct ParentCall {
     pub(crate) id: InvocationId,
-    /// The calls from the outermost one down to it.
+    /// The ids from the outermost call down to this parent.
     pub(crate) line: Vec<InvocationId>,
-    /// Where its tool comes from.
+    /// The source of the parent's tool.
     pub(crate) source: Option<SourceIndex>,
-    /// Nothing it makes outlasts it.
+    /// Nested calls end by this time.
     pub(crate) deadline: Instant,
-    /// What it and the calls above it hold.
+    /// The resources that the parent and its ancestors hold.
     pub(crate) held: Vec<ResourceUse>,
-    /// Whether a person approved it.
+    /// Whether an operator approved the parent.
     pub(crate) is_approved: bool,
 }
 
-/// Whether another call made a call.
 #[derive(Default)]
 pub(crate) struct CallLineage {
     pub(crate) parent: Option<ParentCall>,
-    /// Whether the decision about its parent covers it.
+    /// Whether the parent's decision covers this call.
     pub(crate) is_step: bool,
 }
 
-/// Where a call came from, and under which ids.
+/// The origin and the ids of a call.
 pub(crate) struct CallOrigin {
     pub(crate) face: String,
     pub(crate) request: Option<RequestKey>,
     pub(crate) native_call_id: Option<NativeCallId>,
     pub(crate) correlation_id: Option<String>,
-    /// Its place in a batch, as its caller gave it.
+    /// The place in a batch, as the caller sent it.
     pub(crate) place: Option<BatchPlace>,
     pub(crate) background: bool,
 }
 
-/// How long a call may wait and run.
+/// The time limits of a call.
 pub(crate) struct CallWaitLimits {
     pub(crate) timeout: Option<Duration>,
     pub(crate) patience: Option<Patience>,
-    /// How long calls that it makes wait for an approval.
+    /// How long nested calls wait for an approval.
     pub(crate) nested_patience: Option<Duration>,
-    /// When it ends, at any stage.
+    /// The time at which the call ends at any stage.
     pub(crate) latest_end: Option<Instant>,
 }
 
-/// How far a call is, and what it met on the way.
+/// The progress of a call and its circumstances.
 pub(crate) struct CallProgress {
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
@@ -153,17 +152,17 @@ pub(crate) struct CallProgress {
     pub(crate) executed: Duration,
 }
 
-/// What the stages before execution found out.
+/// The findings of the stages before execution.
 #[derive(Default)]
 pub(crate) struct CallFindings {
-    /// The surface of its session when the tool was looked up.
+    /// The session's surface at the time of the lookup.
     pub(crate) surface: Option<SurfaceId>,
     pub(crate) resolved: Option<ResolvedTool>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
 }
 
-/// The scheduler's leave to run, and the place in a batch once it is taken.
+/// The scheduler's permit, and the membership in a batch.
 #[derive(Default)]
 pub(crate) struct CallTurn {
     pub(crate) permit: Option<Permit>,
@@ -174,9 +173,9 @@ pub(crate) struct CallTurn {
 #[derive(Default)]
 pub(crate) struct CallConclusion {
     pub(crate) ending: Option<CallEnding>,
-    /// The content that is too large to show.
+    /// The content that is too large for the result.
     pub(crate) unkept: Vec<UnkeptPart>,
-    /// The answer of the recorded call, in a replay.
+    /// The recorded answer, in a replay.
     pub(crate) replayed: Option<Box<ToolResult>>,
 }
 
@@ -228,7 +227,7 @@ impl PipelineCall {
         }
     }
 
-    /// Notes that the call reached its stage.
+    /// Records that the call reached its stage.
     pub(crate) fn enter(&mut self) {
         self.progress.transitions.push(Transition {
             stage: self.progress.stage,

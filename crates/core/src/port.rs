@@ -1,15 +1,15 @@
-//! What the host needs from outside and has no room of its own for: the clock.
+//! The host's clock, and the index type of its sources.
 //!
-//! The other ports sit beside their rooms: `Journal` and `Redactor` in `record`, `PolicyEngine` and `Hook` in
-//! `flow`, `Source` and `Tool` in the model.
+//! The other ports are declared in the folders of their layers: `Journal` and `Redactor` in `record`, `PolicyEngine` in
+//! `permission`, `Hook` in `hooks`, `Source` and `Tool` in the model crate.
 
 use jiff::Timestamp;
 
-/// A source's place among the host's sources.
+/// The position of a source in the host's list of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SourceIndex(pub(crate) usize);
 
-/// The wall clock. The only place in this crate that reads it.
+/// Reads the wall clock. No other code in this crate does.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one module that reads the clock"

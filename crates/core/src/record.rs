@@ -1,4 +1,4 @@
-//! The last phase: what stays of a call, and how it is shown.
+//! The last phase: the record of a call, and its presentation.
 
 pub(crate) mod artifacts;
 pub(crate) mod blobs;

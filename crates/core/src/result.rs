@@ -1,4 +1,4 @@
-//! Layer 8: every way a call can end, made into one result.
+//! Layer 8: the result of a call, from every way in which a call can end.
 
 mod failures;
 mod fit;
@@ -18,7 +18,7 @@ pub(crate) use fit::{ResultReaderTools, ResultSizePolicy, UnkeptPart};
 
 use crate::invocation::{PipelineCall, micros};
 
-/// How a call ended, before it is made into a result.
+/// The end of a call, before it becomes a result.
 pub(crate) enum CallEnding {
     /// The tool did its work.
     Output(Box<ToolOutput>),
@@ -31,7 +31,6 @@ pub(crate) enum CallEnding {
     },
 }
 
-/// What a failure has to show beside its error.
 #[derive(Default)]
 pub(crate) struct FailureContent {
     content: Vec<ResultContent>,
@@ -53,17 +52,16 @@ impl FailureContent {
     }
 }
 
-/// Who made the ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndedBy {
     Tool,
     Host,
 }
 
-/// Makes the result, once. Redacts it, makes it small enough to be shown and keeps outcome and disposition apart.
+/// Makes the result, once. Redacts it, cuts it to the size limits, and sets outcome and disposition separately.
 pub(crate) fn map(call: &mut PipelineCall, room: ResultSizePolicy) -> ToolResult {
     let ending = call.conclusion.ending.take().unwrap_or_else(|| {
-        // The loop always sets an ending before it comes here; if it ever does not, say so instead of lying.
+        // Every path of the loop sets an ending. If one ever does not, the result reports that fault.
         internal("the call reached its end without an outcome")
     });
     let total = call.live.began.elapsed();
@@ -148,7 +146,7 @@ pub(crate) fn map(call: &mut PipelineCall, room: ResultSizePolicy) -> ToolResult
     result
 }
 
-/// Notes what was done about the size of a result.
+/// Notes the handling of the result's size.
 fn take_fitted(call: &mut PipelineCall, result: &mut ToolResult, fitted: ResultFitReport) {
     if result.disposition != Disposition::Synthetic {
         result.disposition = fitted.disposition.unwrap_or(result.disposition);
@@ -161,9 +159,9 @@ fn take_fitted(call: &mut PipelineCall, result: &mut ToolResult, fitted: ResultF
     }
 }
 
-/// What takes the place of a result's own output. What is not named stays as it is.
+/// The replacement of a result's output. The other parts stay.
 pub(crate) enum OutputReplacement {
-    /// All of it.
+    /// All of the output.
     Output {
         content: Vec<ResultContent>,
         structured: Option<Value>,
@@ -172,8 +170,8 @@ pub(crate) enum OutputReplacement {
     Structured(Value),
 }
 
-/// Puts other output in place of a result's own, redacted and made small enough like it. How the call ended stays as
-/// it is. What was kept of the output that goes is not to be had by another way.
+/// Replaces the output of a result; the new output is redacted and cut to the limits too. The outcome stays. The
+/// artifacts of the replaced output become unavailable.
 pub(crate) fn replace_output(
     call: &mut PipelineCall,
     result: &mut ToolResult,
@@ -185,7 +183,7 @@ pub(crate) fn replace_output(
             content,
             structured,
         } => {
-            // It was said about the output that goes.
+            // It described the replaced output.
             result.meta = None;
             (
                 ToolOutput {
@@ -231,7 +229,7 @@ pub(crate) fn replace_output(
             .retain(|part| part.name != ArtifactRef::STRUCTURED);
         fit::fit_structured(&call.live, room, &mut output)
     };
-    // What the tool left out is still left out, but where it was kept is of the output that goes.
+    // The tool's own cut still applies, but its artifact belongs to the replaced output.
     let left_out = result.truncated.take().map(|cut| Truncation {
         artifact: None,
         hint: None,
@@ -255,7 +253,8 @@ pub(crate) fn replace_output(
     result.persistence = persistence;
 }
 
-/// Takes away what a call has to show, and says so. How it ended stays: what was done was done.
+/// Removes the content of a result, and states that in the result. The outcome stays, because the effects of the call
+/// stay.
 pub(crate) fn withhold(
     result: &mut ToolResult,
     class: ErrorClass,
@@ -277,7 +276,7 @@ pub(crate) fn withhold(
     };
     let message = format!("{done}, but the hook `{hook}` keeps what it gave back: {why}");
     result.disposition = Disposition::Synthetic;
-    // Clients that see a success may look for its content only.
+    // Clients that see a success may read its content only.
     result
         .content
         .push(ResultContent::text(format!("[withheld: {message}]")));
@@ -328,7 +327,7 @@ fn disposition(output: &ToolOutput) -> Disposition {
     }
 }
 
-/// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
+/// Reports output that breaks the tool's declared schema. The content is still sent, because models read the text.
 fn check_promise(call: &PipelineCall, output: &ToolOutput) {
     let Some(schema) = call
         .findings
@@ -367,7 +366,7 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> CallEn
     let outcome = if failure.class == ErrorClass::Canceled {
         Outcome::Canceled
     } else if failure.class == ErrorClass::Timeout {
-        // A time the caller set in the arguments, within the host's own deadline.
+        // A timeout that the caller set in the arguments, within the host's own deadline.
         Outcome::TimedOut
     } else {
         Outcome::Failed
@@ -391,8 +390,8 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> CallEn
     }
 }
 
-/// The work was stopped from outside. What the tool still said of it on its way out is told too: the output up to
-/// the deadline is often what explains it.
+/// The work was stopped from outside. The tool's last output is included: the output up to the deadline often explains
+/// the timeout.
 pub(crate) fn stopped(ending: CallEnding, said: Option<ToolFailure>) -> CallEnding {
     match (ending, said) {
         (

@@ -1,16 +1,19 @@
-//! Layer 6: when a call runs, and beside what.
+//! Layer 6: the scheduler, which decides when a call runs and beside which other calls.
 //!
 //! One table under one short lock holds the running calls and the queue. A call is admitted when
 //!
-//! - no running and no earlier waiting call uses a resource that it needs in a way that conflicts: readers together,
-//!   writers alone, nobody overtaken by a later rival, and what is not safe beside others alone in its session;
+//! - no running and no earlier waiting call has a conflicting use of one of its resources: readers share a resource, a
+//!   writer has it alone, a later call does not overtake an earlier rival, and a call that is not safe beside others is
+//!   alone in its session;
 //! - its tool, its source, its session and its principal have room for one more.
 //!
-//! A free slot goes to the principal with the fewest running calls, and there to the session with the fewest, among
-//! equals to the one that waits longest; one that was passed over too often goes first, so that nobody waits for ever.
-//! A principal has a share of the slots and of the queue, and borrows more while it is alone. All that a call needs is taken at once, so
-//! calls never wait for one another in a circle. Nested calls are the exception: they come while the call above them
-//! holds something. They overtake everybody, and one that would close a circle is refused.
+//! A free slot goes to the principal with the fewest running calls, and there to the session with the fewest; among
+//! equals, to the longest wait. A principal or session that was passed over too often goes first, so no call waits for
+//! ever. A principal has a share of the slots and of the queue, and borrows more while it is alone.
+//!
+//! A call takes all its locks and its slot at once, so ordinary calls never wait for one another in a circle. Nested
+//! calls are the exception: they queue while the call above them holds locks. They overtake all ordinary calls, and one
+//! that would close a circle is refused.
 
 pub(crate) mod admit;
 pub(crate) mod batch;
@@ -33,7 +36,7 @@ pub(crate) use need::{AdmissionRequest, ConcurrencyLimit, ConcurrencyLimitSubjec
 pub use outlook::{OwnLimit, SchedulerSnapshot, SlotUse, WaitReason};
 use table::SchedulerTable;
 
-/// How many calls run and wait.
+/// The limits of running and waiting calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerLimits {
     /// Calls that run at the same time, in all.
@@ -44,17 +47,16 @@ pub struct SchedulerLimits {
     pub queue: usize,
 }
 
-/// Why a call cannot wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueueFull {
     #[error("{}", .0.told("places in the queue", "limits.queue"))]
     Shared(ShareRefusal),
     #[error("{share} calls of this session are waiting already, which is its share")]
     Session { share: usize },
-    /// Waiting would be for ever: the holder waits for this very call.
+    /// The wait would never end: a call above this one holds the resource and waits for this call.
     #[error("the call that made it holds `{key}`, which it would need alone")]
     HeldAbove { key: String },
-    /// Waiting would be for ever: those who hold what it needs wait, by way of others, for this very call.
+    /// The wait would never end: the holders of its resources wait, directly or through others, for this call.
     #[error("what it needs is held by calls that wait for the call that made it")]
     Circle,
 }
@@ -63,23 +65,23 @@ pub(crate) struct Scheduler {
     table: Mutex<SchedulerTable>,
 }
 
-/// What a call was given, given back when dropped.
+/// The slot and locks of an admitted call, given back on drop.
 pub(crate) struct Permit {
     scheduler: Arc<Scheduler>,
     given: PermitContent,
 }
 
 enum PermitContent {
-    /// A slot with its resources.
+    /// A slot with its locks.
     Slot(Arc<AdmissionNeeds>),
-    /// A place in the queue without a wish for a slot: for a call that waits for other calls, not for a turn.
+    /// A place in the queue without a request for a slot: for a call that waits for other calls.
     Place(Principal, SessionId),
 }
 
-/// A running call that let others go before it.
+/// A running call that gave up its slot for a time.
 pub(crate) struct YieldedSlot(Arc<AdmissionNeeds>);
 
-/// Leaves the queue when the caller stops waiting.
+/// Removes the call from the queue if its caller stops waiting.
 struct QueuePlaceGuard<'a> {
     scheduler: &'a Arc<Scheduler>,
     ticket: QueueTicket,
@@ -94,12 +96,15 @@ impl Scheduler {
         })
     }
 
-    /// Running and waiting calls, for health.
+    /// The numbers of running and waiting calls, for health.
     pub(crate) fn load(&self) -> (usize, usize) {
         self.table.lock().load()
     }
 
-    /// Waits for a slot and the resources. `waiting` is called when the call has to queue, with what it waits for.
+    /// Waits for a slot and for the locks. `waiting` is called with the reasons if the call has to queue.
+    ///
+    /// Cancellation-safe: a caller may drop this future at any point. Between the queueing and the end of the wait,
+    /// [`QueuePlaceGuard`] removes the call from the queue, or releases a slot that was given in the same moment.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         wanted: AdmissionRequest<'_>,
@@ -126,12 +131,12 @@ impl Scheduler {
             admitted: false,
             need: Arc::clone(&need),
         };
-        // The sender is dropped only with the scheduler, which this future keeps alive.
+        // Cannot fail: the sender is dropped only with the scheduler, and this future keeps the scheduler alive.
         place.admitted = admitted.await.is_ok();
         Ok(permit(need))
     }
 
-    /// What a call would have to wait for if it came now.
+    /// The waits of a call if it came now.
     pub(crate) fn look(
         &self,
         wanted: AdmissionRequest<'_>,
@@ -140,7 +145,7 @@ impl Scheduler {
         Ok(outlook::of(&self.table.lock(), &need))
     }
 
-    /// Takes a place in the queue for a call that waits for other calls. It counts like any other there.
+    /// Takes a place in the queue for a call that waits for other calls. It counts like any other place.
     pub(crate) fn hold(
         self: &Arc<Self>,
         principal: &Principal,
@@ -154,9 +159,10 @@ impl Scheduler {
         })
     }
 
-    /// Gives a running call's turn to others while the call waits for somebody outside; [`come_back`](Self::come_back)
-    /// takes it again. `None`: it keeps its turn, because others could change what it was decided on, or because it has
-    /// the turn of the call above it.
+    /// Gives a running call's slot to others while the call waits for an answer from outside;
+    /// [`come_back`](Self::come_back) takes a slot again. `None`: the call keeps its slot. A call that holds locks
+    /// keeps them, because others could change the resources that its decision was about; a nested call has no slot of
+    /// its own.
     pub(crate) fn step_aside(&self, call: InvocationId) -> Option<YieldedSlot> {
         let mut table = self.table.lock();
         let need = table
@@ -168,7 +174,7 @@ impl Scheduler {
         Some(YieldedSlot(need))
     }
 
-    /// Waits for a turn again. A call that runs already is never turned away: it waits however long the queue is.
+    /// Waits for a slot again. A running call is never refused: it waits however long the queue is.
     pub(crate) async fn come_back(self: &Arc<Self>, YieldedSlot(need): YieldedSlot) {
         let (ticket, admitted) = {
             let mut table = self.table.lock();
@@ -192,7 +198,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut table = self.scheduler.table.lock();
         match &self.given {
-            // One that stepped aside and never came back has nothing to give.
+            // A call that gave up its slot and did not come back holds nothing.
             PermitContent::Slot(need) if !table.holders.contains_key(&need.call) => {}
             PermitContent::Slot(need) => table.release(need),
             PermitContent::Place(principal, session) => table.let_go(principal, session),
@@ -207,7 +213,10 @@ impl Drop for QueuePlaceGuard<'_> {
         }
         let mut table = self.scheduler.table.lock();
         if !table.leave(self.ticket) {
-            // It was admitted in the same moment, and nobody will use the slot.
+            // The ticket is no longer in the queue, so the table admitted the call between the last poll and this drop.
+            // Nothing will ever run in the slot, and no `Permit` exists that could release it: without this line the
+            // slot and its locks would be lost until the host ends. The table cannot do it in `admit`, because its send
+            // also succeeds when the receiver is dropped later without a poll.
             table.release(&self.need);
         }
     }

@@ -1,5 +1,4 @@
-//! A session: one agent's stay. Holds what it discovered, the sources opened for it, and the calls that are
-//! under way under the caller's own request ids.
+//! A session: the discovered tools, the opened sources and the calls under way of one agent.
 
 use std::{
     collections::HashSet,
@@ -22,55 +21,53 @@ use crate::{
     port::SourceIndex, scheduling::batch::SessionBatches,
 };
 
-/// One agent's stay.
+/// A span of calls of one principal with one surface.
 pub struct Session {
     scope: SessionScope,
-    /// A mark of the credential it was opened with.
+    /// A fingerprint of the credential that opened the session.
     credential: Option<String>,
     request: SurfaceRequest,
-    /// The largest text of a result that its caller wants to see whole.
+    /// The largest result text that the caller accepts inline.
     inline_chars: Option<usize>,
-    /// Deferred tools that were shown here and may be called.
+    /// Deferred tools that this session discovered and may call.
     discovered: Mutex<HashSet<ToolId>>,
     surface: Mutex<Option<(u64, Arc<Surface>)>>,
     opened: Box<[OnceCell<Arc<dyn SourceSession>>]>,
-    /// Calls under way with an id of the caller's own.
+    /// Calls under way that carry a request id of the caller.
     pub(crate) requests: SessionRequests,
     rules: Mutex<SessionRules>,
-    /// Calls that belong together.
+    /// The batches of this session.
     pub(crate) batches: SessionBatches,
     pub(crate) life: SessionLife,
 }
 
-/// Whether a session is in use, idle or ended.
 pub(crate) struct SessionLife {
-    /// Calls that run here, and faces that hold the session open.
+    /// Running calls, plus the guards of connected faces.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
     is_ended: AtomicBool,
 }
 
-/// What people who approved calls said for the whole session.
+/// The rules that operators approved for this session.
 #[derive(Default)]
 struct SessionRules {
     rules: Vec<Rule>,
-    /// The host's engine with these rules, and which one of the host's it was made from.
+    /// The engine with these rules, and the generation of the host's engine that it extends.
     engine: Option<(u64, Arc<dyn PolicyEngine>)>,
 }
 
-/// A session that was told more rules than this forgets the oldest ones.
+/// The largest number of session rules. A further rule replaces the oldest.
 const MAX_RULES: usize = 256;
 
-/// Where a session comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionOrigin {
-    /// Opened in this host's life, under an id that was never used.
+    /// Opened in this host's life, under a new id.
     Opened,
-    /// Perhaps in an earlier one.
+    /// Opened in this life or an earlier one, so records of the session may exist.
     Earlier,
 }
 
-/// Keeps a session in memory while somebody is connected to it.
+/// Keeps a session in memory while a client is connected to it.
 pub struct SessionGuard(Arc<Session>);
 
 impl Drop for SessionGuard {
@@ -89,7 +86,7 @@ impl Session {
         origin: SessionOrigin,
     ) -> Self {
         request.role = principal.role;
-        // Which tools are seen does not depend on it.
+        // Taken out of the request because it does not change the choice of tools.
         let inline_chars = request.inline_chars.take();
         Self {
             scope: SessionScope {
@@ -127,22 +124,22 @@ impl Session {
         &self.scope.session_id
     }
 
-    /// Whose it is.
+    /// The principal that opened the session.
     pub fn principal(&self) -> &Principal {
         &self.scope.principal
     }
 
-    /// What it asks of a surface.
+    /// The surface that the session requested.
     pub fn surface_request(&self) -> &SurfaceRequest {
         &self.request
     }
 
-    /// The largest text of a result that its caller wants to see whole, where it said so.
+    /// The largest result text that the caller accepts inline, if the caller set one.
     pub fn inline_chars(&self) -> Option<usize> {
         self.inline_chars
     }
 
-    /// The surface, rebuilt when `generation` moved on.
+    /// The surface, rebuilt when `generation` changed.
     pub(crate) fn surface(
         &self,
         generation: u64,
@@ -159,7 +156,7 @@ impl Session {
         }
     }
 
-    /// The engine that decides here: the host's own where nobody said anything for this session.
+    /// The engine for calls of this session. Without session rules it is the host's engine.
     pub(crate) fn engine(&self, host: &InForce) -> Arc<dyn PolicyEngine> {
         let mut own = self.rules.lock();
         if own.rules.is_empty() {
@@ -190,7 +187,7 @@ impl Session {
         own.engine = None;
     }
 
-    /// Lets the session call these.
+    /// Marks deferred tools as discovered, so that the session may call them.
     pub(crate) fn discover(&self, tools: Vec<ToolId>) {
         self.discovered.lock().extend(tools);
     }
@@ -210,7 +207,7 @@ impl Session {
             .cloned()
     }
 
-    /// Keeps the session in memory until the guard is dropped, however long nothing is called.
+    /// Keeps the session in memory until the guard is dropped, even if the session is idle.
     pub fn stay(self: &Arc<Self>) -> SessionGuard {
         self.life.running.fetch_add(1, Ordering::Relaxed);
         SessionGuard(Arc::clone(self))
@@ -228,17 +225,17 @@ impl Session {
         self.life.running.load(Ordering::Relaxed) == 0 && self.idle_time() >= time
     }
 
-    /// Whether it was closed: nothing runs in it any more, whoever still holds it.
+    /// Whether the session was closed. A closed session runs no calls, even while references to it exist.
     pub fn is_ended(&self) -> bool {
         self.life.is_ended.load(Ordering::SeqCst)
     }
 
-    /// Closes it for new calls, for good. What runs is told to stop, and then its sources are closed.
+    /// Closes the session for new calls, permanently. The host then cancels its running calls and closes its sources.
     pub(crate) fn end(&self) {
         self.life.is_ended.store(true, Ordering::SeqCst);
     }
 
-    /// Ends what the sources still run for this session.
+    /// Closes the source sessions, which ends the processes that they run for this session.
     pub(crate) fn close(&self) {
         for source in self.opened.iter().filter_map(OnceCell::get) {
             source.close();

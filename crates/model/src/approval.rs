@@ -1,4 +1,4 @@
-//! A question to a person about one call, and the answer.
+//! An approval: the question to an operator about one call, and the answer.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use crate::{
     ToolId, visible_line,
 };
 
-/// SHA-256 of everything a person approves: the tool, the exact arguments, what the call touches, what confines it and
-/// the files it would run.
+/// SHA-256 of everything that an approval covers: the tool, the exact arguments, the effects, the sandbox plan and the
+/// files that the call would run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallHash(pub [u8; 32]);
 
@@ -48,61 +48,62 @@ impl<'de> Deserialize<'de> for CallHash {
     }
 }
 
-/// What a person is asked. The arguments and the keys of resources are as the call has them; the other texts have every
-/// character that would hide or reorder something written out (see [`visible_line`]).
+/// A question to a person. The arguments and the resource keys are as in the call; in the other texts, every character
+/// that would hide or reorder text is written out (see [`visible_line`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PermissionRequest {
-    /// The question, under the id of the first call that raised it.
+    /// The question's id: the invocation id of the first call that raised it.
     pub ask_id: InvocationId,
-    /// What exactly would be approved.
+    /// The hash of the call that an answer approves.
     pub call_hash: CallHash,
     /// The tool.
     pub tool_id: ToolId,
     /// The tool's name on the wire.
     pub tool: String,
-    /// Who calls.
+    /// The caller.
     pub principal: Principal,
-    /// In which session.
+    /// The caller's session.
     pub session_id: SessionId,
     /// One line for people.
     pub summary: String,
-    /// The arguments; sensitive ones are replaced.
+    /// The arguments, with sensitive values replaced.
     pub arguments: Value,
-    /// Sensitive arguments were replaced above, so the call cannot outlive the host and must not be edited as shown.
+    /// Sensitive arguments were replaced above, so the question cannot outlive the host and the arguments must not be
+    /// edited as shown.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub redacted: bool,
-    /// What would run, command by command, where the call runs commands.
+    /// The commands that the call would run, one by one.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub commands: Vec<String>,
-    /// The files inside the roots that it would run. The answer is for these contents.
+    /// The files inside the roots that the call would run. The answer is for these contents.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub programs: Vec<ProgramFile>,
     /// The files that changed since the same call was asked about or approved.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub changed_programs: Vec<ProgramChange>,
-    /// What it touches, and the profile it counts on.
+    /// The effects of the call, and the sandbox profile that they assume.
     pub effects: Effects,
-    /// What really confines its process on this machine, where it starts one.
+    /// The confinement of the call's process on this machine, for a call that starts one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<SandboxPlan>,
-    /// Why it is asked, by which rule, and what else matched.
+    /// Why the host asks: the rule that decided, and the other rules that matched.
     pub decision: Decision,
-    /// Rules that would let this call and the like of it pass, from narrow to wide.
+    /// Rules that would let this call and similar ones pass, from narrow to wide.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub suggestions: Vec<String>,
-    /// What such a rule covers beyond this very call: any content of the files that it would run.
+    /// The reach of such a rule beyond this call: it allows any content of the files that the call would run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule_remark: Option<String>,
     /// When the first call asked.
     pub asked_at: Timestamp,
-    /// When no answer becomes a no.
+    /// When the question expires; the answer is then no.
     pub expires_at: Timestamp,
     /// How many calls wait for the answer.
     pub waiting: usize,
 }
 
 impl PermissionRequest {
-    /// What a rule for the session or a remembered one covers beyond one call that would run these files.
+    /// The reach of a session rule or a remembered rule beyond one call that would run these files.
     pub fn remark_on_rules(programs: &[ProgramFile]) -> Option<String> {
         let names: Vec<String> = programs
             .iter()
@@ -120,22 +121,23 @@ impl PermissionRequest {
     }
 }
 
-/// An argument that whoever approved a call gave another value, in one line of readable text each.
+/// An argument that the operator changed when approving a call, with each value in one line of readable text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArgumentChange {
     /// The argument.
     pub field: String,
-    /// Its value as JSON, cut around the difference where it is long. `None`: it had none.
+    /// The value before the change, as JSON; a long value is cut around the difference. `None`: the argument was
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The new value, the same way. `None`: it was left out.
+    /// The new value, in the same form. `None`: the operator removed the argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
 /// The longest value that a change shows, in characters.
 const SHOWN_VALUE: usize = 200;
-/// How much of what both values have in common is shown in front of the first difference.
+/// The characters of common text shown before the first difference.
 const SHOWN_COMMON: usize = 30;
 
 impl ArgumentChange {
@@ -188,7 +190,7 @@ impl fmt::Display for ArgumentChange {
     }
 }
 
-/// The part of a long text that begins shortly in front of a place.
+/// The part of a long text that begins shortly before `place`.
 fn around(text: &str, place: usize) -> String {
     let length = text.chars().count();
     if length <= SHOWN_VALUE {
@@ -210,29 +212,28 @@ fn around(text: &str, place: usize) -> String {
 pub enum Verdict {
     /// The call may happen.
     Allow {
-        /// Whether the answer is for later calls too.
+        /// The reach of the answer: this call, or later calls too.
         #[serde(default)]
         scope: ApprovalScope,
-        /// Which of the suggested rules is meant, where the scope is more than this call; the first where none is
-        /// named.
+        /// The suggested rule to save, when the scope is more than this call; the first suggestion by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
-        /// For how many seconds a remembered rule is valid.
+        /// The lifetime of a remembered rule, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         valid_for_seconds: Option<u64>,
-        /// Other arguments to run it with. They are checked like the model's own.
+        /// Other arguments to run the call with. They are checked like the model's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
-    /// It may not.
+    /// The call may not happen.
     Deny {
-        /// Why, or what to do instead; the model reads it.
+        /// The reason, or advice; the model reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
     },
 }
 
-/// How far a yes reaches.
+/// The reach of an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
@@ -241,23 +242,23 @@ pub enum ApprovalScope {
     Once,
     /// The session, until it or the host ends.
     Session,
-    /// This workspace, until the rule expires or is forgotten.
+    /// This workspace, until the rule expires or is removed.
     Remember,
 }
 
-/// Where a question stands, for whoever watches the call.
+/// The state of a question, in the events of its call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "permission", rename_all = "snake_case")]
 pub enum ApprovalStatus {
-    /// A person is being asked.
+    /// The host is asking a person.
     Pending {
         /// The question.
         ask_id: InvocationId,
-        /// When no answer becomes a no.
+        /// When the question expires; the answer is then no.
         #[schemars(with = "String")]
         expires_at: Timestamp,
     },
-    /// A person said yes.
+    /// A person approved.
     Granted {
         /// The question.
         ask_id: InvocationId,

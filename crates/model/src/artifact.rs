@@ -1,4 +1,5 @@
-//! Layer 9: a piece of a result that is kept apart from it, and how a running call makes and reads one.
+//! Layer 9: artifacts, the parts of a result that are stored apart from it, and how a running call makes and reads
+//! them.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BoxFuture, InvocationId, ShareRefusal};
 
-/// Names a kept piece: the call that made it, and which of that call's pieces it is. Written `art_<32 hex digits>_<n>`.
+/// The id of an artifact: the call that made it, and its number within that call. Written `art_<32 hex digits>_<n>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArtifactId {
     /// The call that made it.
@@ -42,7 +43,7 @@ impl FromStr for ArtifactId {
                     place: place.parse().ok().filter(|&place| place > 0)?,
                 })
             });
-        // Only the one spelling: an id that can be written in two ways would be two ids in rules and logs.
+        // Only one spelling is valid: an id that can be written in two ways would be two ids in rules and logs.
         parsed
             .filter(|id| id.to_string() == text)
             .ok_or_else(|| ArtifactIdError(text.chars().take(80).collect()))
@@ -121,13 +122,13 @@ macro_rules! as_text {
 as_text!(ArtifactId, "^art_[0-9a-f]{32}_[1-9][0-9]*$");
 as_text!(ContentDigest, "^sha256:[0-9a-f]{64}$");
 
-/// How many secrets of which kind were taken out of a text.
+/// The number of secrets of each kind that redaction removed from a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Redactions(pub BTreeMap<String, u64>);
 
 impl Redactions {
-    /// Nothing was taken out.
+    /// Nothing was redacted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -142,7 +143,7 @@ impl Redactions {
         }
     }
 
-    /// Adds what another count holds.
+    /// Adds another count to this one.
     pub fn add(&mut self, other: &Self) {
         for (kind, count) in &other.0 {
             *self.0.entry(kind.clone()).or_default() += count;
@@ -164,17 +165,17 @@ impl fmt::Display for Redactions {
 /// A kept piece of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactRef {
-    /// Its id: what `read_result`, `search_result` and `GET /artifacts/{id}` take.
+    /// The id that `read_result`, `search_result` and `GET /artifacts/{id}` take.
     pub id: ArtifactId,
     /// Its name within the call, such as `result` or `stdout`.
     pub name: String,
     /// Such as `text/plain; charset=utf-8`.
     pub media_type: String,
-    /// Bytes, as kept.
+    /// The stored size in bytes.
     pub size: u64,
-    /// Of the bytes as kept.
+    /// The digest of the stored bytes.
     pub digest: ContentDigest,
-    /// What was taken out before it was kept.
+    /// The redactions made before the artifact was stored.
     #[serde(skip_serializing_if = "Redactions::is_empty", default)]
     pub redactions: Redactions,
 }
@@ -184,7 +185,7 @@ impl ArtifactRef {
     pub const STRUCTURED: &'static str = "structured";
 }
 
-/// What a call says of a piece it is about to hand over.
+/// A call's description of an artifact that it is about to write.
 #[derive(Clone, Debug)]
 pub struct ArtifactHeader {
     /// Its name within the call.
@@ -196,34 +197,34 @@ pub struct ArtifactHeader {
 /// Why a piece cannot be kept or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtifactError {
-    /// There is no room.
+    /// The store is full.
     #[error(
         "there is no room to keep it: the host keeps at most {limit} bytes of results (`{setting}`)"
     )]
     Full {
-        /// The limit that bites.
+        /// The limit that was reached.
         limit: u64,
-        /// The setting that holds it.
+        /// The setting behind the limit.
         setting: &'static str,
     },
-    /// The caller has as much as it may have for now.
+    /// The caller has used its share for now.
     #[error("there is no room to keep it: {}", .0.told("bytes of kept results", "limits.artifacts"))]
     Shared(ShareRefusal),
-    /// One piece alone is beyond what is kept.
+    /// The artifact alone exceeds the limit.
     #[error("it is larger than the {limit} bytes that are kept of one result (`{setting}`)")]
     TooLarge {
-        /// The limit that bites.
+        /// The limit that was reached.
         limit: u64,
-        /// The setting that holds it.
+        /// The setting behind the limit.
         setting: &'static str,
     },
-    /// No call that this caller may see made one of that id.
+    /// None of the calls that this caller may see made an artifact of that id.
     #[error("no kept result `{0}` is known here")]
     Unknown(ArtifactId),
-    /// It was kept and is not any more.
+    /// The artifact was stored and has been removed.
     #[error("the kept result `{0}` is gone: it was older than results are kept, or was removed")]
     Gone(ArtifactId),
-    /// Its bytes are not those that were kept.
+    /// The stored bytes do not match the digest.
     #[error("the kept result `{0}` is damaged: its bytes are not those that were written")]
     Damaged(ArtifactId),
     /// The storage failed, or there is none.
@@ -231,58 +232,58 @@ pub enum ArtifactError {
     Storage(String),
 }
 
-/// A piece that is being handed over. Dropped before its end, nothing of it stays.
+/// An artifact that is being written. If the sink is dropped before `finish`, nothing of the artifact is stored.
 pub trait ArtifactSink: Send {
-    /// Adds bytes. Resolves when there is room for more: whoever writes faster than the disk waits here.
+    /// Adds bytes. Resolves when there is room for more, so a writer that is faster than the disk waits here.
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ArtifactError>>;
 
-    /// All of it was written. From now on it can be read, and the call's result names it.
+    /// Ends the artifact. From now on it can be read, and the call's result names it.
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<ArtifactRef, ArtifactError>>;
 }
 
 /// A kept piece, open for reading.
 pub trait StoredArtifact: Send + Sync {
-    /// What it is.
+    /// Its reference.
     fn about(&self) -> &ArtifactRef;
 
     /// Up to `limit` bytes from `offset` on; fewer only at its end.
     fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, ArtifactError>>;
 }
 
-/// What becomes of a result that is larger than may be shown.
+/// The handling of a result that is larger than the limit for inline content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PersistStrategy {
-    /// It is shown whole, whatever its size.
+    /// The result is shown whole at any size.
     Inline,
     /// A part is shown, the whole is kept.
     #[default]
     PreviewAndPersist,
-    /// Only what it is and where it is kept is shown, also of a small one.
+    /// Only the type, the size and the artifact id are shown, also for a small result.
     RefOnly,
-    /// What it says is not shown and not kept; that there was something is.
+    /// The content is neither shown nor stored; the result records that there was some.
     Redact,
-    /// A part is shown, the rest is dropped, and the reason is told.
+    /// A part is shown, the rest is dropped, and the result gives the reason.
     DropWithReason,
     /// A part is shown, and nothing is kept: the tool can be asked for the rest.
     NeverPersist,
 }
 
-/// What was done about a result's size.
+/// The handling of one result's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultPersistence {
-    /// What was done. Where keeping failed this is `drop_with_reason`.
+    /// The applied strategy. If storing failed, this is `drop_with_reason`.
     pub strategy: PersistStrategy,
     /// The largest result that is shown whole, in characters.
     pub threshold: u64,
-    /// How large it was, in characters of text or bytes of anything else.
+    /// The full size: characters of text, or bytes of other content.
     pub original: u64,
-    /// How much of it is shown.
+    /// The size of the part that is shown.
     pub preview: u64,
-    /// Where the whole is.
+    /// The artifact that holds the whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub artifact: Option<ArtifactId>,
-    /// Why it was not kept, where it was not.
+    /// Why the whole was not stored.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }

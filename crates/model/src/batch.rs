@@ -1,20 +1,20 @@
-//! Calls that a model made in one turn: their order, and what the failure of one means for the others.
+//! Batches: calls that a model made in one turn, their order, and the effect of one failure on the others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A call's place among the calls of one turn.
+/// A call's place in its batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BatchPlace {
-    /// The caller's word for the batch; its own within a session.
+    /// The caller's id of the batch, unique within a session.
     pub id: String,
     /// The call's place, from 0.
     pub index: u32,
-    /// The calls that must have succeeded before this one runs, by their places.
+    /// The calls that must succeed before this one runs, by their places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<u32>,
-    /// What this call's failure means for the others.
+    /// The effect of this call's failure on the others.
     #[serde(default)]
     pub on_failure: OnFailure,
     /// In which order the calls run and answer.
@@ -22,16 +22,16 @@ pub struct BatchPlace {
     pub ordering: BatchOrdering,
 }
 
-/// What the failure of one call means for the others of its batch.
+/// The effect of one call's failure on the rest of its batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// Nothing; those that depend on it cannot run, though.
+    /// Nothing, but the calls that depend on it cannot run.
     #[default]
     Ignore,
     /// The others are canceled.
     CancelSiblings,
-    /// Those that depend on it, also by way of others, are canceled at once.
+    /// The calls that depend on it, directly or through others, are canceled at once.
     CancelDependent,
 }
 

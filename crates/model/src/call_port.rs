@@ -1,5 +1,5 @@
-//! What the host offers to a running call, in parts: the call itself, its caller, its rules, and the calls and artifacts
-//! beside it. Without a host around a call, each part has a default.
+//! The host as a running call sees it, in parts: the call itself, its caller, its rules, the calls beside it, and
+//! artifacts. Each part has a default for code that runs without a host.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,28 +16,29 @@ use crate::{
     ToolResult, TraceContext,
 };
 
-/// What the host offers to a running call. Implemented by the host; tools hold it as [`CallContext`](crate::CallContext).
+/// The host's services for a running call. The host implements it; tools hold it as
+/// [`CallContext`](crate::CallContext).
 pub trait CallPort: Send + Sync {
     /// The call.
     fn invocation_id(&self) -> InvocationId;
     /// The session it runs in.
     fn session_id(&self) -> &SessionId;
-    /// Who called.
+    /// The caller.
     fn principal(&self) -> &Principal;
-    /// When the work will be stopped.
+    /// When the host will stop the work.
     fn deadline(&self) -> Instant;
-    /// The call's span, for what it sends on: its caller's trace, or one of its own.
+    /// The call's span, to pass on to other services: in its caller's trace, or in a trace of its own.
     fn trace(&self) -> TraceContext {
         TraceContext::of_call(self.invocation_id())
     }
     /// Passes an event on. Never blocks.
     fn emit(&self, body: EventBody);
-    /// Whether the call was told to stop.
+    /// Whether a cancellation was requested.
     fn is_canceled(&self) -> bool;
-    /// Resolves when the call is told to stop.
+    /// Resolves when a cancellation is requested.
     fn canceled(&self) -> BoxFuture<'_, ()>;
 
-    /// The other parts. Without a host around the call, the defaults.
+    /// The other parts; the defaults without a host.
     fn around(&self) -> CallSurroundings<'_> {
         CallSurroundings::default()
     }
@@ -46,13 +47,13 @@ pub trait CallPort: Send + Sync {
 /// The parts of the host that a running call may use.
 #[derive(Clone, Copy)]
 pub struct CallSurroundings<'a> {
-    /// Its caller.
+    /// The call's caller.
     pub caller: &'a dyn CallerPort,
-    /// The rules that its decision was made on.
+    /// The rules behind the call's decision.
     pub rules: &'a dyn CallRules,
-    /// The calls beside it.
+    /// The other calls of the same principal.
     pub calls: &'a dyn SiblingCalls,
-    /// Kept pieces of results.
+    /// The artifacts of the same principal's calls.
     pub artifacts: &'a dyn CallArtifactStore,
 }
 
@@ -77,7 +78,7 @@ impl CallArtifactStore for NoHost {}
 
 /// The caller of a running call.
 pub trait CallerPort: Send + Sync {
-    /// What its caller can be asked while it runs. Without a caller, nothing.
+    /// The kinds of question that the caller answers while the call runs; none without a caller.
     fn consultable(&self) -> ConsultKinds {
         ConsultKinds::default()
     }
@@ -91,59 +92,59 @@ pub trait CallerPort: Send + Sync {
         Box::pin(std::future::ready(Err(ConsultError::Nobody)))
     }
 
-    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`.
+    /// Metadata of the caller beside the arguments, for tools that use the same protocol: MCP's `_meta`.
     fn meta(&self) -> Option<&Map<String, Value>> {
         None
     }
 }
 
-/// What rules let a running call do.
+/// The permissions that rules give to a running call.
 pub trait CallRules: Send + Sync {
-    /// Whether the call was decided with a caution. A tool that finds cause for one only while it works must stop:
-    /// what was decided on is not what is there.
+    /// Whether the decision took a caution into account. A tool that finds a reason for a caution only while it works
+    /// must stop, because the decision was about other facts.
     fn cautioned(&self) -> bool {
         false
     }
 
-    /// Whether the call was decided with a caution that covers this path: absolute, links resolved.
+    /// Whether the decision took a caution about this path into account. The path is absolute, with links resolved.
     fn cautioned_about(&self, path: &Path) -> bool {
         let _ = path;
         self.cautioned()
     }
 
-    /// Whether rules or the mode let this call change a file that steers agents without a question: absolute, links
-    /// resolved. For processes, which cannot be asked about each path.
+    /// Whether rules or the mode let this call change a file that steers agents without a question. The path is
+    /// absolute, with links resolved. For processes, which cannot ask about each path.
     fn may_steer(&self, path: &Path) -> bool {
         let _ = path;
         false
     }
 
-    /// Whether some paths are kept from this call by rules. Asked before work that would look at every path.
+    /// Whether rules hide any path from this call. Tools check it before work that would look at every path.
     fn has_path_rules(&self) -> bool {
         false
     }
 
-    /// Whether rules let this call use a path: absolute, links resolved. A tool that meets paths its effects did not
-    /// name, as a search does, asks for each.
+    /// Whether rules let this call use a path: absolute, with links resolved. A tool that meets paths outside its
+    /// declared effects, such as a search, asks for each one.
     fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
         let _ = (path, access);
         true
     }
 
-    /// Where paths that rules keep from this call can lie: absolute paths, each meant with all beneath it, so that a
-    /// tool need not look elsewhere for them. `/`: anywhere.
+    /// The places of paths that rules hide from this call: absolute paths, each with everything beneath it. A tool need
+    /// not check paths elsewhere. `/` means anywhere.
     fn kept_places(&self) -> Vec<PathBuf> {
         vec![PathBuf::from("/")]
     }
 
-    /// Whether rules let this call go on to another URL, where an answer leads it there.
+    /// Whether rules let this call follow a redirect or a link to another URL.
     fn may_request(&self, method: &str, url: &str) -> bool {
         let _ = (method, url);
         true
     }
 
-    /// The profile that the operator gives this tool's processes. A tool that starts some runs them under the stricter
-    /// of this and its own.
+    /// The profile that the operator sets for this tool's processes. A tool runs its processes under the stricter of
+    /// this profile and its own.
     fn profile(&self) -> Option<SandboxProfile> {
         None
     }
@@ -151,7 +152,7 @@ pub trait CallRules: Send + Sync {
 
 /// Other calls of the same principal.
 pub trait SiblingCalls: Send + Sync {
-    /// The tools this call's session could call now. Without a host around it, none.
+    /// The tools that this call's session could call now; none without a host.
     fn callable(&self) -> Vec<CallableTool> {
         Vec::new()
     }
@@ -169,7 +170,7 @@ pub trait SiblingCalls: Send + Sync {
         .untouched())))
     }
 
-    /// Where another call of the same principal stands, once it has ended or `wait` is over.
+    /// The state of another call of the same principal, after it ends or after `wait`.
     fn look_at_call(
         &self,
         id: InvocationId,
@@ -179,15 +180,16 @@ pub trait SiblingCalls: Send + Sync {
         Box::pin(std::future::ready(Err(no_such_call(id))))
     }
 
-    /// Tells another call of the same principal to stop, and where it stood. One that has ended stays as it is.
+    /// Requests the cancellation of another call of the same principal, and gives its state at that time. A call that
+    /// has ended is unchanged.
     fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
         Box::pin(std::future::ready(Err(no_such_call(id))))
     }
 }
 
-/// Kept pieces of results.
+/// The artifacts of the same principal's calls.
 pub trait CallArtifactStore: Send + Sync {
-    /// Begins a kept piece of the result. Without a host around the call there is nowhere to keep one.
+    /// Begins an artifact of the result. Fails without a host, because there is no store.
     fn create_artifact(
         &self,
         artifact: ArtifactHeader,
@@ -199,7 +201,7 @@ pub trait CallArtifactStore: Send + Sync {
         Box::pin(std::future::ready(Err(ArtifactError::Storage(message))))
     }
 
-    /// Opens a kept piece that a call of the same principal made.
+    /// Opens an artifact that a call of the same principal made.
     fn open_artifact(
         &self,
         id: ArtifactId,

@@ -1,13 +1,13 @@
-//! What a running call asks of whoever called it: a form to fill in, a text from their model, the folders they work in.
+//! Questions of a running call to its caller: a form to fill in, a text from their model, the folders they work in.
 //!
-//! The questions and answers are MCP's own objects, because that is the one protocol with words for them. A caller
-//! that has no way to be asked answers none, and a tool that needs an answer then says so.
+//! The questions and answers are MCP's own objects, because MCP is the only protocol that defines them. A caller
+//! without a channel for questions answers none, and a tool that needs an answer then fails with that reason.
 
 use serde_json::Value;
 
 use crate::{BoxFuture, InvocationId};
 
-/// What can be asked of a caller.
+/// The kind of a question to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConsultKind {
     /// A form for the person behind the caller.
@@ -21,7 +21,7 @@ pub enum ConsultKind {
 }
 
 impl ConsultKind {
-    /// The word for it in settings and messages.
+    /// The name of the kind in settings and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Elicitation => "elicitation",
@@ -32,7 +32,7 @@ impl ConsultKind {
     }
 }
 
-/// The kinds that are answered somewhere. None by default.
+/// A set of kinds, such as the kinds that a caller answers. Empty by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsultKinds {
     /// Forms.
@@ -71,9 +71,9 @@ impl ConsultKinds {
 /// One question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsultQuestion {
-    /// What its answer is found by. Distinct among the questions that are asked together.
+    /// Matches the answer to its question. Distinct among the questions of one request.
     pub key: String,
-    /// What is asked for.
+    /// The kind of the question.
     pub kind: ConsultKind,
     /// The parameters of MCP's request of that kind.
     pub params: Value,
@@ -88,7 +88,7 @@ pub struct ConsultReply {
     pub value: Value,
 }
 
-/// Why there is no answer.
+/// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConsultError {
     /// The caller does not answer this kind.
@@ -97,28 +97,28 @@ pub enum ConsultError {
     /// There is no caller that could be asked.
     #[error("the caller cannot be asked anything")]
     Nobody,
-    /// The call was told to stop meanwhile, or the caller went away.
+    /// The call was canceled, or the caller disconnected.
     #[error("the call was stopped while its caller was asked")]
     Canceled,
     /// No answer came.
     #[error("the caller did not answer in time")]
     TimedOut,
-    /// The caller refused, or answered something that is no answer.
+    /// The caller refused, or its answer was invalid.
     #[error("the caller refused: {0}")]
     Refused(String),
 }
 
-/// Whoever made a call, as far as they can be asked something while it runs. Implemented by faces.
+/// A caller that can answer questions while its call runs. Faces implement it.
 pub trait ConsultableCaller: Send + Sync + 'static {
-    /// What may be asked.
+    /// The kinds of question that the caller answers.
     fn answers(&self) -> ConsultKinds;
 
-    /// Told that something was asked for which it does not answer.
+    /// Notes that a call asked a kind of question that the caller does not answer.
     fn lacks(&self, kind: ConsultKind) {
         let _ = kind;
     }
 
-    /// Asks, all at once, and gives the answers in any order. Dropped where the call ends first.
+    /// Asks all questions at once; the answers come in any order. The future is dropped if the call ends first.
     fn consult(
         &self,
         call: InvocationId,

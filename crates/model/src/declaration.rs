@@ -1,4 +1,4 @@
-//! Layer 1: what can be called.
+//! Layer 1: the declaration of a tool.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Interface, Provenance, ToolId};
 
-/// What can be called: the portable identity and contract of one tool.
+/// The portable identity and contract of one tool.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Declaration {
     /// The stable name, `namespace.name`.
@@ -19,18 +19,18 @@ pub struct Declaration {
     /// A short name for people.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
-    /// What it does, for the model. Untrusted where the tool comes from outside.
+    /// The description for the model. Untrusted where the tool comes from outside.
     pub description: String,
-    /// Words a searcher might use that the description does not have.
+    /// Search words that the description does not contain.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub search_hint: String,
-    /// What sort of thing it is.
+    /// The kind of the tool.
     pub kind: ToolKind,
-    /// Whether it can be used at all.
+    /// Whether the tool can be used at all.
     pub lifecycle: Lifecycle,
-    /// What goes in.
+    /// The contract of the arguments.
     pub input: InputContract,
-    /// What comes out.
+    /// The contract of the output.
     pub output: OutputContract,
     /// Whether its schema is shown from the start.
     pub loading: LoadingStrategy,
@@ -43,7 +43,7 @@ pub struct Declaration {
     /// The collection it belongs to.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub toolkit: String,
-    /// What a surface must offer before it shows the tool.
+    /// Conditions that a surface must meet before it shows the tool.
     #[serde(skip_serializing_if = "Requirements::is_empty", default)]
     pub requires: Requirements,
     /// Its names in other systems, never lost.
@@ -52,10 +52,10 @@ pub struct Declaration {
     /// Hints that came with the tool. Untrusted.
     #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub annotations: Map<String, Value>,
-    /// How it validates, classifies, executes, renders and persists.
+    /// How the host validates, classifies, executes, renders and persists calls.
     pub interface: Interface,
-    /// Where the tool comes from. The catalog sets it from the tool's source; a value that a source sets is overwritten,
-    /// and none is read from or written to a file or the wire.
+    /// The kind of place that the tool comes from. The catalog sets it from the tool's source; a value that a source
+    /// sets is overwritten, and no file or wire format carries it.
     #[serde(skip)]
     pub provenance: Provenance,
 }
@@ -86,7 +86,7 @@ impl Declaration {
     }
 }
 
-/// What sort of thing a tool is; the filter `kind` selects by it.
+/// The kind of a tool; the filter `kind` selects by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
@@ -107,7 +107,7 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// The word used in filters and records.
+    /// The name in filters and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Function => "function",
@@ -127,7 +127,7 @@ impl ToolKind {
 pub enum Lifecycle {
     /// Ready.
     Available,
-    /// Something must be installed or configured first; the text says what.
+    /// An installation or a setting is missing; the text names it.
     RequiresSetup(String),
     /// Still works, but callers should move away.
     Deprecated,
@@ -142,15 +142,15 @@ pub enum Lifecycle {
 pub enum LoadingStrategy {
     /// In every list.
     Eager,
-    /// Found by search; callable once it was shown in the session.
+    /// Found by search; callable after the session has discovered it.
     Deferred,
     /// In no list. Only tools of the same source call it, while they run.
     Internal,
-    /// In no list, and called by its id: what a face has words of its own for, such as reading a resource.
+    /// In no list; a face calls it by its id for a protocol operation of its own, such as reading a resource.
     Companion,
 }
 
-/// What goes into a tool.
+/// The contract of a tool's arguments.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct InputContract {
@@ -170,16 +170,16 @@ impl Default for InputContract {
     }
 }
 
-/// What comes out of a tool.
+/// The contract of a tool's output.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OutputContract {
-    /// JSON Schema of the structured content, where the tool promises one.
+    /// JSON Schema of the structured content, for a tool that promises one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Arc<Value>>,
 }
 
-/// What a surface must offer before it shows a tool. Empty lists ask for nothing.
+/// Conditions that a surface must meet before it shows the tool. An empty list is no condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Requirements {
@@ -195,7 +195,7 @@ pub struct Requirements {
 }
 
 impl Requirements {
-    /// Whether nothing is asked for.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.model_capabilities.is_empty() && self.roles.is_empty() && self.tasks.is_empty()
     }
@@ -206,9 +206,9 @@ impl Requirements {
 pub struct ExternalMapping {
     /// The system, such as `mcp` or `openapi`.
     pub system: String,
-    /// The name there, exactly.
+    /// The exact name in that system.
     pub native_id: String,
-    /// The arguments that the host fills in there, where it calls by a template.
+    /// For a system that is called by a template: the arguments that the host fills in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub template: Vec<String>,
 }
@@ -236,7 +236,7 @@ mod tests {
         ExecutionKind, Interrupt, PersistStrategy, PrincipalRole, RiskLevel,
     };
 
-    /// What is written is read back, and written again it is the same text.
+    /// A declaration survives serialisation: reading it back and writing it again gives the same text.
     fn check(declaration: &Declaration) {
         let text = serde_json::to_string(declaration).unwrap();
         let read: Declaration = serde_json::from_str(&text).unwrap();

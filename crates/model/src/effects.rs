@@ -1,4 +1,4 @@
-//! What a call will touch: the facts that permission and scheduling are decided on.
+//! The effects of a call: the facts for the permission decision and the scheduler.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SandboxProfile;
 
-/// The kind of effect a call has. Rules and modes speak of these.
+/// The class of a call's effects. Rules and modes refer to these classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
@@ -15,11 +15,11 @@ pub enum EffectClass {
     Read,
     /// Changes files of the workspace.
     Write,
-    /// Talks to another machine.
+    /// Connects to another machine.
     Network,
     /// Runs code or commands.
     Execute,
-    /// Nobody the host trusts has said. Treated as able to do anything.
+    /// No trusted origin stated the effects. Treated as able to do anything.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl EffectClass {
         Self::Unknown,
     ];
 
-    /// The word used in rules, records and messages.
+    /// The name in rules, records and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -51,7 +51,7 @@ impl fmt::Display for EffectClass {
     }
 }
 
-/// Who says what the effects are.
+/// The origin of a statement about effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectOrigin {
@@ -59,7 +59,7 @@ pub enum EffectOrigin {
     HostCode,
     /// The operator's configuration.
     Operator,
-    /// The tool itself, from outside. May tighten, never loosen.
+    /// The tool itself, from outside. Its claim may tighten the treatment, never loosen it.
     Claimed,
 }
 
@@ -74,7 +74,7 @@ pub enum ResourceAccess {
     Write,
 }
 
-/// A hierarchical name of something two calls could fight over: `path:/w/src` covers `path:/w/src/a.rs`.
+/// A hierarchical name of a resource that two calls could compete for: `path:/w/src` covers `path:/w/src/a.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ResourceKey(Arc<str>);
@@ -108,13 +108,13 @@ impl ResourceKey {
 /// One resource and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceUse {
-    /// What is used.
+    /// The resource.
     pub key: ResourceKey,
-    /// How.
+    /// The kind of use.
     pub access: ResourceAccess,
 }
 
-/// A path that the call changes and that tells agents what to do.
+/// A path that the call changes and that steers agents, such as a file of instructions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCaution {
     /// The path.
@@ -123,7 +123,7 @@ pub struct PathCaution {
     pub reason: String,
 }
 
-/// What one call will do, given its input.
+/// The effects of one call with its input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Effects {
     /// The kind of effect.
@@ -133,32 +133,33 @@ pub struct Effects {
     pub uses: Vec<ResourceUse>,
     /// It can be run again without doing more than once.
     pub idempotent: bool,
-    /// It reaches things the host cannot list beforehand.
+    /// It reaches things that the host cannot list in advance.
     pub open_world: bool,
-    /// It may be run beside other calls of its session.
+    /// It may run beside other calls of its session.
     pub concurrency_safe: bool,
-    /// It needs no turn: it only looks at other calls of its caller, or stops them, and must not wait for what it is
-    /// to stop. Believed of host code alone.
+    /// It needs no slot: it only looks at other calls of its caller or cancels them, and must not wait for the call
+    /// that it is to cancel. Accepted from host code only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unscheduled: bool,
-    /// Why a person should look at this very call, whatever allows its class: it writes a protected path.
+    /// Why a person should look at this call even when a rule or mode allows its class: it writes a protected path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
-    /// Paths that steer agents, for a person to look at unless a rule allows the path itself or the mode runs everything.
+    /// Paths that steer agents. A person decides about them, unless a rule allows the path itself or the mode is
+    /// `bypass`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_cautions: Vec<PathCaution>,
-    /// The profile that confines it, where this host starts it as a process and really enforces that profile.
+    /// The profile that confines the call, when this host starts it as a process and enforces that profile in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined: Option<SandboxProfile>,
 }
 
 impl Effects {
-    /// Fail closed: may do anything, once, alone.
+    /// The fail-closed facts: any effect, not repeatable, alone.
     pub fn unknown() -> Self {
         Self::of(EffectClass::Unknown)
     }
 
-    /// The safest facts that can be assumed of a class when nothing else is known.
+    /// The safest facts for a class when nothing else is known.
     pub fn of(class: EffectClass) -> Self {
         let read = class == EffectClass::Read;
         let local = matches!(class, EffectClass::Read | EffectClass::Write);
@@ -182,21 +183,21 @@ impl Effects {
         self
     }
 
-    /// Says that running it twice equals running it once.
+    /// Marks that running it twice equals running it once.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Says why a person should look at this call.
+    /// Adds the reason why a person should look at this call.
     #[must_use]
     pub fn with_caution(mut self, reason: impl Into<String>) -> Self {
         self.caution = Some(reason.into());
         self
     }
 
-    /// Says why a person should look before this path is changed, unless a rule allows the path.
+    /// Adds the reason why a person should look before this path is changed, unless a rule allows the path.
     #[must_use]
     pub fn with_path_caution(mut self, key: ResourceKey, reason: impl Into<String>) -> Self {
         if !self.path_cautions.iter().any(|known| known.key == key) {
@@ -208,15 +209,14 @@ impl Effects {
         self
     }
 
-    /// Says what confines it.
+    /// Sets the profile that confines the call.
     #[must_use]
     pub fn confined_by(mut self, profile: SandboxProfile) -> Self {
         self.confined = Some(profile);
         self
     }
 
-    /// What remains of these facts when `origin` is the one who states them: a claim cannot make a call
-    /// look harmless.
+    /// These facts as the host accepts them from `origin`: a claim cannot make a call look harmless.
     #[must_use]
     pub fn as_stated_by(self, origin: EffectOrigin) -> Self {
         match origin {
@@ -235,13 +235,13 @@ impl Effects {
         }
     }
 
-    /// Whether a call that was cut off may be run again. Reads are idempotent unless their tool says otherwise, as
-    /// one does that only calls other tools.
+    /// Whether a call that was cut off may be run again. Reads are idempotent unless their tool states otherwise, as a
+    /// tool that only calls other tools does.
     pub fn may_run_again(&self) -> bool {
         self.idempotent
     }
 
-    /// Whether it leaves nothing behind, so that its beginning need not be on record.
+    /// Whether it leaves nothing behind, so that its start need not be recorded.
     pub fn is_harmless(&self) -> bool {
         self.class == EffectClass::Read && self.idempotent
     }

@@ -1,4 +1,4 @@
-//! Layer 8, the unhappy half: why a call did not succeed, and what the caller can do about it.
+//! Layer 8, failures: why a call did not succeed, and how the caller can continue.
 
 use std::{borrow::Cow, fmt};
 
@@ -25,7 +25,7 @@ macro_rules! error_classes {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// What it means, in one sentence.
+            /// The meaning, in one sentence.
             pub fn explain(self) -> &'static str {
                 match self { $(Self::$name => $explain,)* }
             }
@@ -79,7 +79,7 @@ pub enum Recoverability {
     Never,
 }
 
-/// What a retry needs. Filled from facts: an effect that may have happened is never called safe.
+/// Conditions for a retry. Filled from facts: an effect that may have happened is never called safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryGuidance {
     /// Sending the same call again cannot do harm.
@@ -90,7 +90,7 @@ pub struct RetryGuidance {
     pub discover_first: bool,
     /// A person must approve.
     pub needs_approval: bool,
-    /// Not before so many milliseconds.
+    /// The shortest wait before a retry, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after_ms: Option<u64>,
 }
@@ -111,55 +111,55 @@ impl RetryGuidance {
     };
 }
 
-/// Why a call did not succeed, as its result tells it.
+/// Why a call did not succeed, as part of its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     /// The kind.
     pub class: ErrorClass,
     /// A finer code; equals the class where there is nothing finer.
     pub code: Cow<'static, str>,
-    /// What happened, for the model: names the place, what was expected, what was given.
+    /// The failure, for the model: names the place, the expected value and the given value.
     pub message: String,
-    /// What to do about it.
+    /// Advice for the model.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
     /// Whether the caller can get further.
     pub recoverability: Recoverability,
-    /// What a retry needs.
+    /// Conditions for a retry.
     pub retry: RetryGuidance,
     /// Machine-readable details, such as the list of schema violations.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub details: Option<Value>,
 }
 
-/// What a tool returns when it cannot do its work.
+/// The failure of a tool.
 ///
-/// Any error turns into one with `?`; use the constructors to say more.
+/// Any error converts into one with `?`; the constructors add details.
 #[derive(Clone, Debug)]
 pub struct ToolFailure {
     /// The kind.
     pub class: ErrorClass,
     /// A finer code of the tool's own.
     pub code: Option<Cow<'static, str>>,
-    /// What happened, for the model.
+    /// The failure, for the model.
     pub message: String,
-    /// What to do about it.
+    /// Advice for the model.
     pub hint: Option<String>,
     /// Nothing was changed, so the call can be sent again. `None`: judged by the call's effects.
     pub untouched: Option<bool>,
-    /// Not before so many milliseconds is it worth another try, where that is known.
+    /// The shortest wait before a retry, in milliseconds, where it is known.
     pub after_ms: Option<u64>,
     /// Machine-readable details.
     pub details: Option<Value>,
     /// Exit code of a process, where one ran.
     pub exit_code: Option<i32>,
-    /// What confined the process, where one ran.
+    /// The confinement of the process, where one ran.
     pub sandbox: Option<Box<AppliedSandbox>>,
-    /// What there is to show all the same, such as the output up to the deadline.
+    /// Content to show despite the failure, such as the output up to the deadline.
     pub content: Vec<ResultContent>,
-    /// What of that was left out, where it is not the whole.
+    /// The part of that content that was left out.
     pub truncated: Option<Box<Truncation>>,
-    /// What the tool's own system said beside it.
+    /// Metadata from the tool's own system.
     pub meta: Option<Box<Map<String, Value>>>,
 }
 
@@ -199,21 +199,21 @@ impl ToolFailure {
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds advice for the model.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds what confined the process.
+    /// Adds the confinement of the process.
     #[must_use]
     pub fn confined(mut self, sandbox: AppliedSandbox) -> Self {
         self.sandbox = Some(Box::new(sandbox));
         self
     }
 
-    /// Says when it is worth another try.
+    /// Sets the shortest wait before a retry.
     #[must_use]
     pub fn after_ms(mut self, wait: u64) -> Self {
         self.after_ms = Some(wait);
@@ -228,7 +228,8 @@ impl ToolFailure {
     }
 }
 
-/// Deliberately not an `Error` itself: that is what lets every error become one through `?`.
+/// `ToolFailure` is deliberately no `Error` itself: an `Error` would overlap with this blanket conversion through the
+/// identity `From<T> for T`, and `?` could not convert every error.
 impl<E: std::error::Error> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         let mut message = error.to_string();

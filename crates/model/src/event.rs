@@ -1,5 +1,4 @@
-//! What happens on the way of a call: one numbered lifecycle per invocation. Every face's events are
-//! projections of these.
+//! Events: the numbered lifecycle of one call. Every face's events are projections of these.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,48 +12,48 @@ use crate::{ApprovalStatus, ArtifactRef, InvocationId, ResultContent, SessionId,
 pub struct Event {
     /// The call.
     pub invocation_id: InvocationId,
-    /// Counts up by one per call, from 1. A hole means events were dropped for a slow reader.
+    /// Counts up by one per call, from 1. A gap means that events were dropped for a slow reader.
     pub seq: u64,
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What.
+    /// The content of the event.
     #[serde(flatten)]
     pub body: EventBody,
 }
 
-/// What happened.
+/// The content of an event.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventBody {
     /// The call reached a stage.
     Stage {
-        /// Which.
+        /// The stage.
         stage: Stage,
     },
-    /// The work got further.
+    /// The tool reports progress.
     Progress(ToolProgress),
-    /// The tool says what it is doing.
+    /// The tool describes its current work.
     Status {
-        /// In a few words.
+        /// The description, in a few words.
         message: String,
     },
-    /// A line for whoever reads logs.
+    /// A line for the log.
     Log {
         /// How serious.
         level: LogLevel,
         /// The line.
         message: String,
     },
-    /// A piece of the result, named, before the end.
+    /// A named part of the result, before the end.
     Artifact {
         /// Its name within the call.
         name: String,
-        /// The piece.
+        /// The content.
         content: ResultContent,
     },
-    /// A piece of the result was kept and can be read from now on.
+    /// An artifact was stored and can be read from now on.
     Kept(ArtifactRef),
-    /// A running process wrote something.
+    /// A running process wrote output.
     Output(OutputChunk),
     /// A person is being asked, or has answered.
     Approval(ApprovalStatus),
@@ -73,11 +72,11 @@ pub enum EventBody {
 }
 
 impl EventBody {
-    /// The name of a custom event that a module of Amplifier's kind emitted. What the module calls its event is in the
-    /// data, so a module can never use a kind of the host's.
+    /// The name of a custom event that an Amplifier module emitted. The module's own name for its event is in the data,
+    /// so a module can never use a kind of the host's.
     pub const MODULE_EVENT: &str = "module_event";
 
-    /// An event of a module: its name, the session, the time where it is known, and the module's own data.
+    /// An event of a module: its name, the session, the time where it is known, and the module's data.
     pub fn module_event(
         event: &str,
         session: &SessionId,
@@ -110,10 +109,10 @@ impl EventBody {
     }
 }
 
-/// What a process wrote since the last chunk, for whoever watches; the result has what the model is given.
+/// Output of a process since the last chunk, for the call's listeners; the model reads the result instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutputChunk {
-    /// Where it was written.
+    /// The stream that it was written to.
     pub stream: OutputStream,
     /// The text, made valid and without terminal sequences.
     pub text: String,
@@ -121,7 +120,7 @@ pub struct OutputChunk {
     pub bytes: u64,
     /// Lines written so far, this chunk included.
     pub lines: u64,
-    /// Bytes before this chunk that no event shows: more came than events may carry.
+    /// Bytes before this chunk that no event shows, because the output exceeded the limit for events.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub skipped: u64,
 }
@@ -143,7 +142,7 @@ pub enum OutputStream {
 }
 
 impl OutputStream {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -153,11 +152,11 @@ impl OutputStream {
     }
 }
 
-/// How far the work got. All of it optional: say what is known.
+/// Progress of the work. Every member is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Progress")]
 pub struct ToolProgress {
-    /// What is being done.
+    /// The current work.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub message: String,
     /// 0 to 100.

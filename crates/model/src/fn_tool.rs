@@ -49,28 +49,28 @@ impl FnTool<(), ()> {
 }
 
 impl FnToolBuilder {
-    /// What it does, for the model.
+    /// The description for the model.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.declaration.description = description.into();
         self
     }
 
-    /// Its class of effect. Without it nothing is assumed, and the tool asks and runs alone.
+    /// Its effect class. By default it is unknown: the host then asks a person and runs the tool alone.
     #[must_use]
     pub fn class(mut self, class: EffectClass) -> Self {
         self.declaration.interface.safety.class = ClassFact::Always(class);
         self
     }
 
-    /// Anything else about it.
+    /// Changes other parts of the declaration.
     #[must_use]
     pub fn declare(mut self, change: impl FnOnce(&mut Declaration)) -> Self {
         change(&mut self.declaration);
         self
     }
 
-    /// The work.
+    /// Sets the closure and completes the tool.
     pub fn run<A, F, Fut, O>(mut self, run: F) -> FnTool<A, F>
     where
         A: DeserializeOwned + JsonSchema + 'static,

@@ -1,11 +1,11 @@
-//! Hooks as records and configuration name them: when they are asked, what their failure means, what they did.
+//! Hooks as records and configuration name them: when they run, the meaning of their failure, and their actions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Behavior;
 
-/// When a hook is asked.
+/// When a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
@@ -13,12 +13,12 @@ pub enum HookEvent {
     Before,
     /// After a success, before it is recorded.
     After,
-    /// After any other end, before it is recorded: also of a call that was denied or never started.
+    /// After any other end, before it is recorded: also after a denial, and for a call that never started.
     Failure,
 }
 
 impl HookEvent {
-    /// The word in configuration and records.
+    /// The name in configuration and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -28,21 +28,21 @@ impl HookEvent {
     }
 }
 
-/// What a hook's failure means.
+/// The meaning of a hook's failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookStanding {
-    /// Nothing passes a guard that fails: the call is not run, or its result is withheld.
+    /// A call does not pass a guard that fails: it is not run, or its result is withheld.
     Guard,
-    /// A call whose hook failed before it asks a person; a failure after it is noted.
+    /// If the hook fails before the call, a person is asked; a failure after the call is noted.
     #[default]
     Ordinary,
-    /// Looks only. Its failure is noted and changes nothing, and neither does anything it says beyond a message.
+    /// It only observes. Its failure and its actions other than a message are noted and change nothing.
     Observer,
 }
 
 impl HookStanding {
-    /// The word in configuration and records.
+    /// The name in configuration and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Guard => "guard",
@@ -52,27 +52,27 @@ impl HookStanding {
     }
 }
 
-/// One hook asked about one call.
+/// One run of one hook for one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookRun {
-    /// Which hook.
+    /// The hook's name.
     pub name: String,
-    /// When.
+    /// When in the call it ran.
     pub event: HookEvent,
-    /// What its failure means.
+    /// The meaning of its failure.
     pub standing: HookStanding,
-    /// When it was asked, in microseconds from the request on.
+    /// When it started, in microseconds after the request.
     #[serde(default)]
     pub at_us: u64,
-    /// How long it took.
+    /// The duration of the run, in microseconds.
     pub duration_us: u64,
-    /// What it did. Nothing: it let the call pass.
+    /// Its actions. Empty: it let the call pass.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub did: Vec<HookDeed>,
     /// Why, in its own words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// What it had to say to whoever watches.
+    /// Its message for the call's listeners.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
     /// How it failed.
@@ -80,7 +80,7 @@ pub struct HookRun {
     pub error: Option<String>,
 }
 
-/// What a hook did.
+/// An action of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookDeed {
@@ -98,7 +98,7 @@ pub enum HookDeed {
     Denied,
     /// It stopped the call.
     Stopped,
-    /// It kept the result from the caller.
+    /// It withheld the result from the caller.
     Withheld,
     /// It left a message.
     LeftMessage,

@@ -34,11 +34,11 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// A session: one agent's stay, with its discovered tools, limits and kept answers.
+    /// A session: its discovered tools, limits and grants belong to one agent.
     SessionId
 }
 text_id! {
-    /// Who calls, by name; the token it came with decides.
+    /// The caller's name; the token of the request determines it.
     PrincipalName
 }
 text_id! {
@@ -59,8 +59,8 @@ impl NativeCallId {
     /// The longest id that is kept, in bytes.
     pub const LONGEST: usize = 256;
 
-    /// From a protocol whose ids are any text. `None` for an empty id and for one that is too long to be kept: a part of
-    /// an id would name another call.
+    /// Reads an id of a protocol that allows any text. `None` for an empty id and for one that is too long to store: a
+    /// part of an id would name another call.
     pub fn bounded(text: &str) -> Option<Self> {
         (1..=Self::LONGEST)
             .contains(&text.len())
@@ -135,8 +135,8 @@ impl JsonSchema for InvocationId {
     }
 }
 
-/// Namespaces of the host's own tools and of commands that the operator declares. A source from outside that took one
-/// would be meant by rules about the host's own tools, so the catalog refuses them to every other source.
+/// Namespaces of the host's own tools and of declared commands. An outside source with such a namespace would match
+/// rules about the host's own tools, so the catalog refuses them to every other source.
 pub const NATIVE_NAMESPACES: [&str; 10] = [
     "files", "search", "shell", "http", "code", "results", "calls", "commands", "host", "native",
 ];
@@ -190,8 +190,8 @@ impl ToolId {
         &self.0
     }
 
-    /// The form in which a rule names this tool and no other: the id, except where a rule reads `fs.` as the beginning of
-    /// a rule about paths.
+    /// The text that names this tool and no other in a rule: the id, except for ids that begin with `fs.`, because a
+    /// rule reads that as a rule about paths.
     pub fn rule_form(&self) -> Cow<'_, str> {
         match self.namespace() {
             "fs" => Cow::Owned(self.wire_form()),

@@ -1,8 +1,8 @@
 //! The four inputs of a call, kept apart by type.
 //!
-//! *Model input* is what the agent sent and is never changed. *Observable input* is what hooks, events and
-//! records may see, *permission input* is what the decision is made on, *call input* is what the tool gets.
-//! They usually share one parsed value, so keeping them apart costs pointers, not copies.
+//! *Model input* is the text from the agent and is never changed. *Observable input* is for hooks, events and records,
+//! *permission input* is for the decision, *call input* is for the tool. They usually share one parsed value, so
+//! keeping them apart costs pointers, not copies.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::canonical_json;
 
-/// What the model sent, untouched: text from a wire, or a value from a caller in the same process.
+/// The model's input, unchanged: text from a wire, or a value from a caller in the same process.
 #[derive(Clone, Debug)]
 pub enum ModelInput {
     /// JSON text as it arrived, valid or not.
@@ -34,8 +34,8 @@ impl ModelInput {
         Self::Value(Arc::new(value))
     }
 
-    /// The JSON without the blanks between its tokens: what makes two inputs the same request. A value has sorted keys, a
-    /// text keeps the order in which it arrived.
+    /// The JSON without the blanks between its tokens. Two inputs with the same compact form are the same request. A
+    /// value has sorted keys; a text keeps the order in which it arrived.
     pub fn compact(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => compact(text),
@@ -100,7 +100,7 @@ pub enum ArgumentsError {
     /// Valid JSON of another kind.
     #[error("the arguments must be a JSON object, but {given} was given")]
     NotAnObject {
-        /// What was given instead.
+        /// The kind of the given value.
         given: &'static str,
     },
 }
@@ -129,7 +129,7 @@ impl Arguments {
         })
     }
 
-    /// Wraps an object that is already a value, such as a hook's rewrite.
+    /// Wraps an object that is already a value, such as arguments that a hook changed.
     pub fn from_value(value: Value) -> Self {
         Self {
             value: Arc::new(value),
@@ -170,7 +170,7 @@ macro_rules! input_of_arguments {
         pub struct $name(Arguments);
 
         impl $name {
-            /// Marks these arguments as the one of the four inputs this type names.
+            /// Marks the arguments as this one of the four inputs.
             pub fn new(arguments: Arguments) -> Self {
                 Self(arguments)
             }
@@ -184,15 +184,15 @@ macro_rules! input_of_arguments {
 }
 
 input_of_arguments! {
-    /// What hooks, events and records may see: sensitive fields are already replaced.
+    /// The arguments for hooks, events and records: sensitive fields are replaced.
     ObservableInput
 }
 input_of_arguments! {
-    /// What the permission decision is made on.
+    /// The arguments for the permission decision.
     PermissionInput
 }
 input_of_arguments! {
-    /// What the tool is given in the end.
+    /// The arguments for the tool.
     CallInput
 }
 
@@ -249,7 +249,7 @@ impl<'de> Visitor<'de> for StrictValue {
         Ok(value.into())
     }
 
-    /// `1.0` is an integer to JSON Schema, so it is one to the tool as well.
+    /// `1.0` is an integer in JSON Schema, so the tool gets an integer too.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         let whole = value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
         Ok(if whole {

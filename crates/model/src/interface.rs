@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EffectClass, PersistStrategy};
 
-/// How a tool behaves, apart from what it is called.
+/// The behavior of a tool, apart from its names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Interface {
-    /// What it may do.
+    /// The possible effects of the tool.
     pub safety: SafetyFacts,
-    /// What a person deciding about it should know.
+    /// Facts for an operator who decides about its calls.
     pub permission: PermissionProfile,
     /// How it runs.
     pub execution: ExecutionProfile,
@@ -21,13 +21,13 @@ pub struct Interface {
     pub persistence: Persistence,
 }
 
-/// What a tool may do, before any input is known.
+/// The possible effects of a tool, before any input is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SafetyFacts {
     /// Its class of effect.
     pub class: ClassFact,
-    /// It may destroy what cannot be brought back.
+    /// It may destroy data beyond recovery.
     pub destructive: bool,
     /// It cannot run without a person at hand.
     pub requires_user_interaction: bool,
@@ -39,7 +39,7 @@ pub struct SafetyFacts {
 pub enum ClassFact {
     /// The same for every input.
     Always(EffectClass),
-    /// Only the input tells.
+    /// The class depends on the input.
     ByInput,
 }
 
@@ -59,25 +59,25 @@ impl ClassFact {
     }
 }
 
-/// What a person deciding about the tool should know.
+/// Facts for an operator, to decide about the tool's calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PermissionProfile {
     /// How bad a wrong call can be.
     pub risk: RiskLevel,
-    /// What it reaches.
+    /// The kinds of thing that it reaches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessKind>,
     /// Ask even where a mode would allow.
     pub approval_required: bool,
-    /// The tool itself asks for approval of every call. Unlike `approval_required`, which is
-    /// the host's or the operator's word, this gives way to mode `bypass` and to a rule that allows the tool by its id.
+    /// The tool itself asks for approval of every call. Unlike `approval_required`, which the host or the operator
+    /// sets, this gives way to mode `bypass` and to a rule that allows the tool by its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
-    /// What single arguments mean to rules. Paths that the tool's effects name need not be listed.
+    /// The meaning of single arguments to rules. Paths that the tool's effects name need not be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentMeaning>,
-    /// Names of other tools whose `deny` and `ask` rules bind this one too, because it does the same work.
+    /// Names of other tools. Their `deny` and `ask` rules bind this tool too, because it does the same work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bound_like: Vec<String>,
 }
@@ -95,12 +95,12 @@ impl Default for PermissionProfile {
     }
 }
 
-/// What an argument means to rules.
+/// The meaning of one argument to rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArgumentMeaning {
-    /// Which argument, as a JSON pointer; where it is a list, each of its elements.
+    /// The argument, as a JSON pointer; for a list, each of its elements.
     pub pointer: String,
-    /// What it is.
+    /// The meaning.
     pub kind: ArgumentKind,
 }
 
@@ -114,7 +114,7 @@ impl ArgumentMeaning {
     }
 }
 
-/// What an argument is to rules.
+/// The meaning of an argument to rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentKind {
@@ -152,7 +152,7 @@ pub enum RiskLevel {
     Critical,
 }
 
-/// What a tool reaches.
+/// A kind of thing that a tool reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessKind {
@@ -160,7 +160,7 @@ pub enum AccessKind {
     FileRead,
     /// Writes files.
     FileWrite,
-    /// Talks to other machines.
+    /// Connects to other machines.
     Network,
     /// Uses stored credentials.
     Credential,
@@ -170,7 +170,7 @@ pub enum AccessKind {
     CodeExecution,
 }
 
-/// How a tool runs. What is not supported is said, not implied.
+/// How a tool runs. Support is stated explicitly, never implied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExecutionProfile {
@@ -178,13 +178,13 @@ pub struct ExecutionProfile {
     pub kind: ExecutionKind,
     /// It reports events while it runs.
     pub streaming: bool,
-    /// It stops when told to.
+    /// Its support for cancellation.
     pub cancel: CancelSupport,
     /// Running it twice equals running it once, for every input.
     pub idempotent: bool,
-    /// What becomes of a running call when others of its batch are canceled.
+    /// The handling of a running call when others of its batch are canceled.
     pub interrupt: Interrupt,
-    /// The deadline it wants, in milliseconds; the host's default applies where there is none.
+    /// The tool's deadline in milliseconds; the host's default without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -218,20 +218,19 @@ pub enum ExecutionKind {
     McpServer,
 }
 
-/// What happens when a running call is told to stop.
+/// The effect of a cancellation on a running call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelSupport {
-    /// It listens and stops by itself.
+    /// The tool watches for the cancellation and stops by itself.
     Cooperative,
     /// It is dropped at its next await point.
     AtAwaitPoints,
-    /// It runs on unseen; only its answer is dropped.
+    /// The tool runs on; only its answer is dropped.
     Unsupported,
 }
 
-/// What becomes of a running call when others of its batch are canceled. A caller's own word to stop is always
-/// obeyed.
+/// The handling of a running call when others of its batch are canceled. A cancellation by the caller is always obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interrupt {
@@ -245,7 +244,7 @@ pub enum Interrupt {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rendering {
-    /// The argument worth showing beside the tool's name, such as `path`.
+    /// The argument to show beside the tool's name, such as `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject_argument: Option<String>,
 }
@@ -257,7 +256,7 @@ pub struct Persistence {
     /// The largest text shown whole, in characters; the host's limit applies where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_inline_chars: Option<usize>,
-    /// What becomes of a larger one. A tool that reads what can be read again, such as a file or a kept result, says
-    /// [`PersistStrategy::NeverPersist`]: its output would only be a copy that could be read by the same tool.
+    /// The handling of a larger result. A tool whose content can be read again, such as a file or an artifact, sets
+    /// [`PersistStrategy::NeverPersist`]: a stored output would only be a copy that the same tool reads.
     pub strategy: PersistStrategy,
 }

@@ -1,9 +1,9 @@
 //! Toolpost's vocabulary.
 //!
-//! The words of the nine layers as types: what can be called ([`Declaration`], [`Interface`]), what is
-//! visible ([`SurfaceRequest`], [`Visibility`]), what was asked for ([`ModelInput`] and its three siblings),
-//! what was decided ([`Decision`]), what came back ([`ToolResult`]) and what happened on the way ([`Event`]).
-//! Tool authors implement [`Tool`], or wrap a closure in [`FnTool`]; nothing else of Toolpost is needed.
+//! The nouns of the nine layers as types: tools ([`Declaration`], [`Interface`]), visibility ([`SurfaceRequest`],
+//! [`Visibility`]), inputs ([`ModelInput`] and its three siblings), decisions ([`Decision`]), results ([`ToolResult`])
+//! and lifecycle events ([`Event`]). Tool authors implement [`Tool`], or wrap a closure in [`FnTool`]; they need no
+//! other crate of Toolpost.
 //!
 //! There is no runtime and no I/O here: everything is data or a trait.
 #![warn(missing_docs)]

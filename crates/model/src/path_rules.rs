@@ -10,24 +10,25 @@ use crate::{Principal, ResourceAccess};
 /// The path rules in force at one moment.
 ///
 /// A call asks its [`CallContext`](crate::CallContext), which answers for its caller. A process that serves many calls,
-/// such as the program of an MCP server, must be shut out of kept paths before any of them comes; its source reads here
-/// which paths these are, through [`SourceFeed::path_rules`](crate::SourceFeed::path_rules).
+/// such as the program of an MCP server, must be shut out of hidden paths before the first call; its source reads these
+/// paths here, through [`SourceFeed::path_rules`](crate::SourceFeed::path_rules).
 ///
-/// A rule may be about some callers only. `None` in the place of a caller means the rules that hold for every caller.
+/// A rule may apply to some callers only. `None` as the caller means the rules that hold for every caller.
 pub trait PathRulesInForce: Send + Sync {
-    /// Whether rules keep any path from the caller, or may.
+    /// Whether rules hide, or may hide, any path from the caller.
     fn has_path_rules(&self, caller: Option<&Principal>) -> bool;
 
     /// Whether rules let the caller use a path: absolute, links resolved.
     fn may_use(&self, path: &Path, access: ResourceAccess, caller: Option<&Principal>) -> bool;
 
-    /// The number of this set of rules: another set has another number.
+    /// The number of this set of rules; every new set gets another number.
     fn generation(&self) -> u64;
 
-    /// How long [`may_use`](Self::may_use) answers the same for the same path and caller. `None`: as long as these
+    /// How long an answer of [`may_use`](Self::may_use) stays valid for one path and caller. `None`: as long as these
     /// rules are in force.
     fn hold_for(&self) -> Option<Duration>;
 
-    /// Where paths that rules keep from the caller can lie: absolute paths, each meant with all beneath it. `/`: anywhere.
+    /// The places of paths that rules hide from the caller: absolute paths, each with everything beneath it. `/` means
+    /// anywhere.
     fn kept_places(&self, caller: Option<&Principal>) -> Vec<PathBuf>;
 }

@@ -1,4 +1,4 @@
-//! Layer 5: who may do what, by which rule.
+//! Layer 5: permission decisions and the rules behind them.
 
 mod authority;
 mod mode;
@@ -15,7 +15,7 @@ pub use mode::{ModeError, PermissionMode};
 pub use rule::{RememberOffer, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
 pub use selector::{ArgumentComparison, ArgumentCondition, Selector, ToolPattern, matches_any};
 
-/// What a caller is to the host.
+/// The role of a caller on this host.
 #[derive(
     Clone,
     Copy,
@@ -41,7 +41,7 @@ pub enum PrincipalRole {
 }
 
 impl PrincipalRole {
-    /// The word in configuration and records.
+    /// The name in configuration and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -50,12 +50,12 @@ impl PrincipalRole {
     }
 }
 
-/// Who calls.
+/// A caller: name and role.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Principal {
-    /// By name.
+    /// The name.
     pub name: PrincipalName,
-    /// And role.
+    /// The role.
     pub role: PrincipalRole,
 }
 
@@ -77,22 +77,22 @@ impl Principal {
     }
 }
 
-/// What is decided, or what a rule says.
+/// The behavior of a rule or a decision: allow, ask or deny.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Behavior {
-    /// Go on.
+    /// The call goes on.
     Allow,
-    /// A person must say.
+    /// A person decides.
     Ask,
-    /// No.
+    /// The call is refused.
     Deny,
 }
 
 impl Behavior {
-    /// The word in rules and records.
+    /// The name in rules and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -102,16 +102,16 @@ impl Behavior {
     }
 }
 
-/// What one rule, mode or guard says; the decision is made from all of them.
+/// The vote of one rule, mode or guard; the decision combines all votes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vote {
-    /// What it says.
+    /// The voted behavior.
     pub behavior: Behavior,
-    /// On what ground.
+    /// The reason of the vote.
     pub reason: DecisionReason,
 }
 
-/// What sort of ground a decision stands on.
+/// The kind of the reason behind a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonType {
@@ -119,26 +119,26 @@ pub enum ReasonType {
     Rule,
     /// No rule matched; the mode decided.
     Mode,
-    /// The tool's own interface asks for a person.
+    /// The tool's own interface requires a person.
     SafetyCheck,
-    /// This very call touches something a person should look at, whatever allows calls of its class.
+    /// This call touches something that a person should look at, even when its class is allowed.
     Caution,
-    /// A hook has an opinion.
+    /// A hook voted.
     Hook,
     /// A rule delegated the decision, and the vote of the authority decided.
     Delegate,
     /// No rule matched; the mode decided, on a class that the analysis of the arguments found.
     Classifier,
-    /// Nobody can tell what it would run, and a rule that denies or asks might speak of it.
+    /// The commands of the call cannot be determined in advance, and a rule that denies or asks might apply to them.
     Opaque,
-    /// A person said it.
+    /// A person answered an approval question.
     Approval,
 }
 
-/// The ground of a decision.
+/// The reason of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionReason {
-    /// What sort.
+    /// The kind of the reason.
     #[serde(rename = "type")]
     pub kind: ReasonType,
     /// One sentence, for the model too.
@@ -157,16 +157,16 @@ pub struct ClassFinding {
     pub found: String,
 }
 
-/// Allowed, denied or asked, and why.
+/// A permission decision and its reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// What was decided.
+    /// The decided behavior.
     pub behavior: Behavior,
-    /// The class it was decided on.
+    /// The class that the decision was made on.
     pub class: EffectClass,
     /// The mode in force.
     pub mode: PermissionMode,
-    /// The deciding ground.
+    /// The reason that decided.
     pub reason: DecisionReason,
     /// The other rules that matched.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -174,10 +174,10 @@ pub struct Decision {
     /// The part of the call that decided: one command of several, one path.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub subject: Option<String>,
-    /// What in the call nobody can tell beforehand, and why.
+    /// The parts of the call that cannot be determined in advance, and why.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub opaque: Vec<String>,
-    /// What is wrong with the rules themselves, such as a file that cannot be read.
+    /// Problems of the rules themselves, such as an unreadable file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
     /// The class of the part that decided, where it came from the analysis of the arguments.
@@ -189,7 +189,7 @@ pub struct Decision {
     /// The approval that the tool itself asks for, and the mode or rule that it gave way to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approval_waived: Option<String>,
-    /// What the operator would change to get another answer.
+    /// Advice for an operator who wants another decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operator_hint: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The files that a call would run, as a person approves them.
+//! The files that a call would run, as an approval covers them.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ const SHOWN_DIGITS: usize = 12;
 /// A file inside the roots that a call names as its program or script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramFile {
-    /// As the command names it.
+    /// The name in the command.
     pub name: String,
-    /// Where it really is: an absolute path without links.
+    /// The absolute path with links resolved.
     pub path: String,
     /// Its content when it was looked at.
     pub content: ProgramContent,
 }
 
-/// By which the content of a file is known again.
+/// The identity of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "form", rename_all = "snake_case")]
 pub enum ProgramContent {
@@ -32,7 +32,7 @@ pub enum ProgramContent {
         /// Its size.
         bytes: u64,
     },
-    /// It is too large to be read for each question: which file it is, and when it was last changed.
+    /// The file is too large to be hashed for each question, so its inode and the time of its last change stand for it.
     Identity {
         /// Its size.
         bytes: u64,
@@ -81,21 +81,21 @@ impl fmt::Display for ProgramContent {
     }
 }
 
-/// A file that is not as it was when a person was asked about it.
+/// A file that changed after a person was asked about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramChange {
-    /// As the command names it.
+    /// The name in the command.
     pub name: String,
-    /// As it was. `None`: the call did not name it.
+    /// The file at the time of the question. `None`: the call did not name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<ProgramFile>,
-    /// As it is. `None`: the call names it no longer.
+    /// The file now. `None`: the call no longer names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<ProgramFile>,
 }
 
 impl ProgramChange {
-    /// The files in which two looks at one call differ.
+    /// The files that differ between two looks at one call.
     pub fn between(before: &[ProgramFile], now: &[ProgramFile]) -> Vec<Self> {
         let named = |files: &[ProgramFile], name: &str| {
             files.iter().find(|file| file.name == name).cloned()

@@ -1,4 +1,4 @@
-//! Layer 8: what came back, and which kind of outcome it is.
+//! Layer 8: the result of a call and its outcome.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::{
     ResultPersistence, ToolError, ToolId,
 };
 
-/// How the call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -21,20 +21,20 @@ pub enum Outcome {
     Partial,
     /// The tool, or something before it, failed.
     Failed,
-    /// A rule or mode said no.
+    /// A rule or the mode denied it.
     Denied,
-    /// A person said no, or the host would not take the call.
+    /// A person refused it, or the host did not accept the call.
     Rejected,
     /// It was stopped, or never started.
     Canceled,
     /// The deadline passed.
     TimedOut,
-    /// Nobody knows: the host died while it ran.
+    /// Not known: the host ended while the call ran.
     Unknown,
 }
 
 impl Outcome {
-    /// The word on the wire and in records.
+    /// The name on the wire and in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -48,34 +48,34 @@ impl Outcome {
         }
     }
 
-    /// Whether the caller got what it asked for, wholly or in part.
+    /// Whether the caller got the result, in full or in part.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Succeeded | Self::Partial)
     }
 }
 
-/// What happened to the content, apart from how the call ended.
+/// The handling of the content, apart from the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
-    /// Here, whole.
+    /// In the result, whole.
     Inline,
-    /// Here in part; the rest was cut.
+    /// In the result in part; the rest was cut.
     Preview,
-    /// Kept, and only named here.
+    /// Stored as an artifact; the result only names it.
     RefOnly,
-    /// Taken out by the operator's wish: neither here nor kept.
+    /// Removed by the operator's setting: neither in the result nor stored.
     Redacted,
-    /// Here in part, and what was cut could not be kept; the reason is told.
+    /// In the result in part; the rest could not be stored, and the result gives the reason.
     Dropped,
-    /// The tool succeeded and had nothing to say. Not the same as a missing result.
+    /// The tool succeeded and had nothing to show. Not the same as a missing result.
     Empty,
     /// Made by the host, not by the tool: an error, a denial, an end after a restart.
     Synthetic,
 }
 
 impl Disposition {
-    /// The word on the wire and in records.
+    /// The name on the wire and in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inline => "inline",
@@ -106,13 +106,13 @@ pub enum ResultContent {
         /// Such as `image/png`.
         media_type: String,
     },
-    /// Bytes that are neither.
+    /// Bytes of another type.
     Binary {
         /// Base64 of the bytes, or of their head.
         data: String,
-        /// The best guess.
+        /// The guessed type.
         media_type: String,
-        /// How many bytes the whole has.
+        /// The size of the whole, in bytes.
         size: u64,
     },
     /// Sound.
@@ -122,11 +122,11 @@ pub enum ResultContent {
         /// Such as `audio/wav`.
         media_type: String,
     },
-    /// Something that has an address, with what is found there: a text or bytes.
+    /// Content with an address: a text or bytes.
     Resource {
         /// The address.
         uri: String,
-        /// What it is, where that is known.
+        /// The type, where it is known.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         media_type: Option<String>,
         /// The text.
@@ -136,29 +136,29 @@ pub enum ResultContent {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         data: Option<String>,
     },
-    /// An address where more is to be had.
+    /// The address of further content.
     Link {
         /// The address.
         uri: String,
-        /// What it is called.
+        /// The name.
         name: String,
-        /// What it is called for people.
+        /// The name for people.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         title: Option<String>,
-        /// What is found there.
+        /// A description of the content there.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         description: Option<String>,
-        /// What it is, where that is known.
+        /// The type, where it is known.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         media_type: Option<String>,
-        /// How many bytes it has, where that is known.
+        /// The size in bytes, where it is known.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         size: Option<u64>,
     },
 }
 
 impl ResultContent {
-    /// How many bytes it holds.
+    /// The size of the content in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Text { text } => text.len(),
@@ -172,7 +172,7 @@ impl ResultContent {
         }
     }
 
-    /// Its bytes as base64 and what they are, where it has any.
+    /// The bytes as base64 and their type, for content that has bytes.
     pub fn encoded(&self) -> Option<(&str, &str)> {
         match self {
             Self::Image { data, media_type }
@@ -192,7 +192,7 @@ impl ResultContent {
         }
     }
 
-    /// What a reader of text alone is given of it. Bytes give nothing.
+    /// The content as plain text; `None` for bytes.
     pub fn reading(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Text { text }
@@ -213,12 +213,12 @@ impl ResultContent {
     }
 }
 
-/// What was cut, and how to get at the rest.
+/// The cut of a result, and how to get the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncation {
-    /// How much is shown, in `unit`s.
+    /// The size of the shown part, in `unit`s.
     pub shown: u64,
-    /// How much there is, where that is known.
+    /// The full size, where it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub total: Option<u64>,
     /// `bytes`, `lines`, `entries`, `characters`.
@@ -226,12 +226,12 @@ pub struct Truncation {
     /// How to get at the rest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// Where the whole is kept.
+    /// The artifact that holds the whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub artifact: Option<ArtifactId>,
 }
 
-/// What a tool returns when it has done its work.
+/// The output of a tool that did its work.
 #[derive(Clone, Debug, Default)]
 pub struct ToolOutput {
     /// For the model, in order.
@@ -242,15 +242,15 @@ pub struct ToolOutput {
     pub summary: Option<String>,
     /// Exit code of a process, where one ran.
     pub exit_code: Option<i32>,
-    /// What the tool itself cut.
+    /// The tool's own cut.
     pub truncated: Option<Truncation>,
     /// Only part of the work was done.
     pub partial: bool,
-    /// There was nothing to show, as in an empty folder: the content, where there is any, only says so.
+    /// There was nothing to show, as in an empty folder: content, if there is any, only states this.
     pub is_empty: bool,
-    /// What confined the process, where one ran.
+    /// The confinement of the process, where one ran.
     pub sandbox: Option<Box<AppliedSandbox>>,
-    /// What the tool's own system said beside it, for callers that speak the same: MCP's `_meta`.
+    /// Metadata of the tool's own system, for callers that use the same protocol: MCP's `_meta`.
     pub meta: Option<Box<Map<String, Value>>>,
 }
 
@@ -278,8 +278,8 @@ impl ToolOutput {
         self
     }
 
-    /// Marks that there was nothing to show. A blank text is replaced by the line for people: a model takes silence for a
-    /// lost result.
+    /// Marks that there was nothing to show. A blank text is replaced by the line for people: a model takes an empty
+    /// text for a lost result.
     #[must_use]
     pub fn with_nothing_to_show(mut self) -> Self {
         self.is_empty = true;
@@ -293,7 +293,7 @@ impl ToolOutput {
         self
     }
 
-    /// Adds what confined the process.
+    /// Adds the confinement of the process.
     #[must_use]
     pub fn confined(mut self, sandbox: AppliedSandbox) -> Self {
         self.sandbox = Some(Box::new(sandbox));
@@ -332,12 +332,12 @@ impl From<()> for ToolOutput {
     }
 }
 
-/// Where the time went, in microseconds.
+/// The time of a call by phase, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timings {
     /// From the request to the result.
     pub total_us: u64,
-    /// Waiting for a slot and for resources.
+    /// Waiting for a slot and for locks.
     pub queued_us: u64,
     /// In the tool.
     pub execute_us: u64,
@@ -351,9 +351,9 @@ pub struct ToolResult {
     /// The tool, where one was found.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_id: Option<ToolId>,
-    /// How it ended.
+    /// The outcome of the call.
     pub outcome: Outcome,
-    /// What happened to the content.
+    /// The handling of the content.
     pub disposition: Disposition,
     /// Not a success.
     pub is_error: bool,
@@ -368,31 +368,31 @@ pub struct ToolResult {
     /// Exit code of a process, where one ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
-    /// What was cut.
+    /// The cut, if the content is not whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub truncated: Option<Truncation>,
-    /// What is kept of it, in the order it was handed over.
+    /// The call's artifacts, in the order in which the tool wrote them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub artifacts: Vec<ArtifactRef>,
-    /// What was done about its size, where anything was.
+    /// The handling of the result's size, if it needed any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub persistence: Option<Box<ResultPersistence>>,
-    /// Secrets that were taken out of it, by kind.
+    /// Secrets that were redacted, by kind.
     #[serde(skip_serializing_if = "Redactions::is_empty", default)]
     pub redactions: Redactions,
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<ToolError>,
-    /// What confined the process, where one ran.
+    /// The confinement of the process, where one ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Box<AppliedSandbox>>,
     /// The approval that the tool itself asks for, and the mode or rule that it gave way to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approval_waived: Option<String>,
-    /// What the tool's own system said beside it.
+    /// Metadata of the tool's own system.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub meta: Option<Box<Map<String, Value>>>,
-    /// Where the time went.
+    /// The time of the call by phase.
     pub timings: Timings,
 }
 
@@ -402,8 +402,8 @@ impl ToolResult {
         self.error.as_ref().map(|error| error.class)
     }
 
-    /// What a reader of the content alone would not know, a line each: that it is only a part, that there was nothing,
-    /// that something was taken out, where the rest is.
+    /// Facts about the content that it does not show itself, one line each: only a part is shown, there was nothing to
+    /// show, secrets were redacted, the whole is in an artifact.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.outcome == Outcome::Partial {
@@ -415,7 +415,7 @@ impl ToolResult {
                 .and_then(|kept| kept.reason.as_deref())
         };
         match self.disposition {
-            // A text that is there says it itself.
+            // The text itself states that there was nothing.
             Disposition::Empty if self.has_text() => {}
             Disposition::Empty => {
                 let why = self
@@ -476,8 +476,7 @@ impl ToolResult {
             .any(|text| !text.is_empty())
     }
 
-    /// What a model is given of a success that had nothing to show: the tool's own words for it, then what else there is
-    /// to know.
+    /// The text for the model when a success had nothing to show: the tool's own text, then the remarks.
     fn empty_text(&self) -> String {
         match (&self.summary, self.remarks()) {
             (Some(summary), mut remarks) => {
@@ -493,8 +492,8 @@ impl ToolResult {
         }
     }
 
-    /// All text pieces joined, or the structured content as JSON: what a text-only model is given. Where there is
-    /// nothing, or only a part, the text says so: silence would look like a lost result.
+    /// All text pieces joined, or the structured content as JSON: the text for a model without other inputs. An empty
+    /// or partial content is stated in the text, because a model takes an empty text for a lost result.
     pub fn model_text(&self) -> String {
         let texts: Vec<Cow<'_, str>> = self
             .content
@@ -518,7 +517,7 @@ impl ToolResult {
                 let text = match structured {
                     Some(value) if !self.has_text() => value.to_string(),
                     None if !self.has_text() => {
-                        // Pictures and sound alone: a reader of text learns at least that there are some.
+                        // For images and sound alone, the text at least states that there are some.
                         self.summary
                             .clone()
                             .unwrap_or_else(|| "[the result holds no text]".to_owned())

@@ -1,11 +1,11 @@
-//! What confines a process: what is asked for, and what was really applied.
+//! The confinement of a process: as requested, and as really applied.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a process may do.
+/// The profile of a sandbox: the things that a process may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxProfile {
@@ -21,7 +21,7 @@ pub enum SandboxProfile {
 }
 
 impl SandboxProfile {
-    /// The word in configurations and records.
+    /// The name in configurations and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -31,7 +31,7 @@ impl SandboxProfile {
         }
     }
 
-    /// The one of two that allows less: each allows all that the ones before it do.
+    /// The stricter of two profiles: each profile allows everything that the profiles before it allow.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let room = |profile: Self| match profile {
@@ -54,7 +54,7 @@ impl fmt::Display for SandboxProfile {
     }
 }
 
-/// How much confinement this machine can give. Found by trying, not by asking.
+/// The strength of confinement on this machine. Found by a trial run.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -70,7 +70,7 @@ pub enum SandboxTier {
 }
 
 impl SandboxTier {
-    /// What it consists of.
+    /// The means of the tier.
     pub fn explain(self) -> &'static str {
         match self {
             Self::A => "namespaces, Landlock and a system call filter",
@@ -81,28 +81,27 @@ impl SandboxTier {
     }
 }
 
-/// What would confine a process of a call, as far as that can be told before it starts. What really did is told by
-/// [`AppliedSandbox`].
+/// The confinement planned for a call's process. [`AppliedSandbox`] reports the confinement that was really applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxPlan {
-    /// What it may do.
+    /// The profile.
     pub profile: SandboxProfile,
-    /// What the machine can give.
+    /// The tier of the machine.
     pub tier: SandboxTier,
-    /// Whether it reaches the network.
+    /// Whether the process reaches the network.
     pub network: bool,
-    /// Folders it may write.
+    /// Folders that it may write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writable: Vec<String>,
-    /// Further folders it may read.
+    /// Further folders that it may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readable: Vec<String>,
-    /// Nothing is started where the machine cannot give all of it.
+    /// The process is not started on a machine that cannot apply all of this.
     pub required: bool,
-    /// What the machine cannot give of it, where that is so much that the call asks.
+    /// The gap between profile and machine, if it is so large that the call asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
-    /// What the profile promises and the machine did not give when that was tried. Empty: everything is in force.
+    /// Parts of the profile that the machine did not provide in the trial. Empty: everything is in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
@@ -137,26 +136,27 @@ impl fmt::Display for SandboxPlan {
     }
 }
 
-/// What really confined a process: reported by the launcher right before the process began, never what was wished.
+/// The confinement that was applied to a process. The launcher reports it right before the process begins, so it is a
+/// fact and not a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AppliedSandbox {
-    /// What the machine can give.
+    /// The tier of the machine.
     pub tier: SandboxTier,
-    /// What was asked for.
+    /// The requested profile.
     pub requested: SandboxProfile,
-    /// Where it may write; the private temporary directory is `tmp`.
+    /// The folders that it may write; the private temporary directory is `tmp`.
     pub fs_write: Vec<String>,
-    /// What it may read: `system+roots`, or `everything`.
+    /// The scope of its reads: `system+roots`, or `everything`.
     pub fs_read: String,
     /// Paths inside of writable roots that it may not write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<String>,
-    /// How many paths are hidden from it.
+    /// The number of paths hidden from it.
     #[serde(default)]
     pub masked: usize,
     /// `none` or `host`, with the means in brackets.
     pub net: String,
-    /// Landlock's version, where it is in force.
+    /// The version of Landlock, where it is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landlock_abi: Option<u32>,
     /// The system call filter is in force.
@@ -165,25 +165,25 @@ pub struct AppliedSandbox {
     pub caps: String,
     /// It runs in a user namespace.
     pub userns: bool,
-    /// The bound on processes.
+    /// The limit of processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pids: Option<SandboxLimit>,
-    /// The bound on memory, in bytes.
+    /// The limit of memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<SandboxLimit>,
-    /// What the profile promises and this machine could not give. Empty: everything is in force.
+    /// Parts of the profile that this machine could not provide. Empty: everything is in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// Protected paths at the top of a root that came into being while it ran: nothing can keep a process from making a
-    /// name. Found when it had ended.
+    /// Protected paths at the top of a root that appeared while the process ran: the sandbox cannot keep a process from
+    /// making a name that did not exist. Found after its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected_created: Vec<String>,
 }
 
-/// A bound, and what enforces it.
+/// A limit, and the mechanism that enforces it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxLimit {
-    /// The bound.
+    /// The limit.
     pub limit: u64,
     /// Such as `cgroup1`, `cgroup2` or `rlimit`.
     pub by: String,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A secret. It has no `Display`, and its `Debug` does not tell it; [`reveal`](Self::reveal) does.
+/// A secret. It has no `Display`, and its `Debug` hides the text; only [`reveal`](Self::reveal) gives it.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -12,7 +12,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for whoever compares, sends or redacts it.
+    /// The text itself, for code that compares, sends or redacts it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

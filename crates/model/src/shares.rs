@@ -1,23 +1,23 @@
-//! How callers divide what a host has only so much of: slots, places in the queue, streams, processes, bytes.
+//! The division of the host's limits among callers: slots, places in the queue, streams, processes, bytes.
 //!
-//! One rule holds for all of them. A part is kept for operators. An agent below its share gets what it asks for while
-//! the agents' part lasts. An agent at its share borrows, as long as no other agent is active, and never the last bit:
-//! a headroom of half a share stays free, so that the next agent begins at once and not when the first one ends
-//! something. Nothing that was given is taken away.
+//! One rule holds for every limit. A reserve is kept for operators. An agent below its share gets more while the
+//! agents' part lasts. An agent at its share borrows, as long as no other agent is active, and never the last bit: a
+//! headroom of half a share stays free, so that the next agent begins at once and not when the first one ends
+//! something. The host never takes back a unit that it gave.
 
 use std::collections::HashMap;
 
 use crate::{Principal, PrincipalRole};
 
-/// A limit below this is not worth a reserve: its share is one or two already.
+/// Smaller limits have no reserve: a share of them is one or two already.
 const LEAST_DIVIDED: u64 = 8;
 
-/// The operator's word on how limits are divided, in percent of each.
+/// The operator's settings for the division of limits, in percent of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareRules {
-    /// What one agent gets while others are active.
+    /// The share of one agent while others are active.
     pub share: u8,
-    /// What agents never get.
+    /// The part that agents never get.
     pub operator_reserve: u8,
 }
 
@@ -44,7 +44,7 @@ impl ShareRules {
             (true, percent) => (part(percent).max(1), share / 2),
         };
         let agents = total.saturating_sub(reserve);
-        // Who may have everything owes nobody a headroom.
+        // An agent with a share of 100% may use everything, so no headroom is kept for others.
         let headroom = if self.share >= 100 { 0 } else { headroom };
         DividedLimit {
             total,
@@ -59,27 +59,27 @@ impl ShareRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DividedLimit {
     total: u64,
-    /// What all agents together may have.
+    /// The part for all agents together.
     agents: u64,
-    /// Up to here agents may have more than their share.
+    /// The part up to which an agent may borrow beyond its share.
     lent: u64,
     share: u64,
 }
 
-/// How much of a limit is in use when somebody wants more.
+/// The use of a limit at the time of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitUse {
-    /// By the one who asks.
+    /// The caller's part.
     pub own: u64,
-    /// By all agents.
+    /// The part of all agents.
     pub agents: u64,
-    /// By everybody.
+    /// The part of all callers.
     pub all: u64,
-    /// Agents other than the one who asks are active.
+    /// Other agents than the caller are active.
     pub others_active: bool,
 }
 
-/// Why somebody gets no more of a limit for now.
+/// Why a caller gets no more of a limit for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareRefusal {
     /// All of it is in use.
@@ -87,23 +87,23 @@ pub enum ShareRefusal {
         /// The whole limit.
         limit: u64,
     },
-    /// Agents have all that is theirs.
+    /// Agents use all of their part.
     Agents {
-        /// What all agents together may have.
+        /// The part for all agents together.
         limit: u64,
     },
     /// The caller has its share, and others are active.
     Share {
-        /// What it has.
+        /// The caller's part.
         own: u64,
         /// Its share.
         limit: u64,
     },
     /// The caller has more than its share, and the rest stays free for others.
     Headroom {
-        /// What it has.
+        /// The caller's part.
         own: u64,
-        /// Up to here agents may have more than their share.
+        /// The part up to which an agent may borrow beyond its share.
         limit: u64,
     },
 }
@@ -114,7 +114,7 @@ impl DividedLimit {
         self.total
     }
 
-    /// Whether somebody may have so much more.
+    /// Checks whether the caller may have `more` units beside its present ones.
     pub fn admit(
         &self,
         role: PrincipalRole,
@@ -157,7 +157,7 @@ impl DividedLimit {
 }
 
 impl ShareRefusal {
-    /// The refusal in words, with the settings behind it: `things` is a plural such as `open streams`.
+    /// The refusal as a sentence, with the settings behind it: `things` is a plural such as `open streams`.
     pub fn told(&self, things: &str, setting: &str) -> String {
         match self {
             Self::Total { limit } => {
@@ -178,7 +178,7 @@ impl ShareRefusal {
         }
     }
 
-    /// The limit that was met.
+    /// The limit that was reached.
     pub fn limit(&self) -> u64 {
         let (Self::Total { limit }
         | Self::Agents { limit }
@@ -188,7 +188,7 @@ impl ShareRefusal {
     }
 }
 
-/// Who has how much of one limit. Whoever has something is active.
+/// The use of one limit by caller. A caller with a unit in use is active.
 #[derive(Debug)]
 pub struct ShareTable {
     limit: DividedLimit,
@@ -199,7 +199,7 @@ pub struct ShareTable {
 }
 
 impl ShareTable {
-    /// Nobody has anything of it.
+    /// An unused limit.
     pub fn new(limit: DividedLimit) -> Self {
         Self {
             limit,
@@ -210,12 +210,12 @@ impl ShareTable {
         }
     }
 
-    /// What everybody has together.
+    /// The part of all callers together.
     pub fn all(&self) -> u64 {
         self.all
     }
 
-    /// What one has.
+    /// The part of one caller.
     pub fn own(&self, principal: &Principal) -> u64 {
         self.uses.get(principal).copied().unwrap_or_default()
     }
@@ -241,7 +241,7 @@ impl ShareTable {
         Ok(())
     }
 
-    /// Takes one back.
+    /// Takes one unit back.
     pub fn give_back(&mut self, principal: &Principal) {
         let Some(own) = self.uses.get_mut(principal) else {
             return;
@@ -297,7 +297,7 @@ mod tests {
             table.take(&operator),
             Err(ShareRefusal::Total { limit: 64 })
         );
-        // What comes back goes to whoever is below its share.
+        // A freed unit goes to a caller below its share.
         (0..4).for_each(|_| table.give_back(&greedy));
         assert_eq!(
             table.take(&greedy),

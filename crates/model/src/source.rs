@@ -19,44 +19,44 @@ pub trait Source: Send + Sync + 'static {
     /// Its name, for records and health.
     fn name(&self) -> &str;
 
-    /// Who vouches for what its tools say of their effects.
+    /// The origin of the effects that its tools state.
     fn origin(&self) -> EffectOrigin;
 
-    /// How its tools are named on the wire.
+    /// The naming of its tools on the wire.
     fn naming(&self) -> WireNaming;
 
-    /// Where its tools come from. Fail-closed: a source that does not override this is an outside one.
+    /// The kind of place that its tools come from. Fail-closed: a source that does not override this is an outside one.
     fn provenance(&self) -> Provenance {
         Provenance::Outside
     }
 
-    /// The tools, now. Asked again after a [`SourceNotice::ToolsChanged`].
+    /// The tools at this time. The host lists again after a [`SourceNotice::ToolsChanged`].
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>>;
 
-    /// Asks whether the list changed without a notice, before a caller is given one. `true`: it did, and is asked for anew.
-    /// `None`: the source tells of every change.
+    /// Checks whether the list changed without a notice, before the host gives it to a caller. `true`: the list
+    /// changed, and the host lists again. `None`: the source gives a notice of every change.
     fn freshen(&self) -> Option<BoxFuture<'_, bool>> {
         None
     }
 
-    /// What of it is not there although it should be. Asked after each `list`, which tells of the rest.
+    /// The parts of the source that are missing. Read after each `list`.
     fn problems(&self) -> Vec<SourceProblem> {
         Vec::new()
     }
 
-    /// How it is doing, now.
+    /// The present state of the source.
     fn health(&self) -> SourceHealth {
         SourceHealth::default()
     }
 
-    /// What it offers beside tools, as of the last `list`.
+    /// The offers of the source beside tools, as of the last `list`.
     fn companions(&self) -> Arc<SourceCompanions> {
         Arc::default()
     }
 
-    /// Takes definitions that were kept back: of one tool, or all as they are now. With `seen`, a
-    /// [`QuarantinedDefinition::digest`], only that very definition: a server may change it again while somebody reads. Gives the
-    /// tools that may be used from now on.
+    /// Accepts quarantined definitions: of one tool, or all as they are now. With `seen`, a
+    /// [`QuarantinedDefinition::digest`], accepts only that definition, because the server may change it again while
+    /// the operator reads. Gives the tools that are usable from now on.
     fn accept<'a>(
         &'a self,
         tool: Option<&'a ToolId>,
@@ -77,20 +77,19 @@ pub trait Source: Send + Sync + 'static {
         None
     }
 
-    /// Opens the source for one session. Called at the session's first call of one of its tools.
+    /// Opens the source for one session, at the session's first call of one of its tools.
     fn open<'a>(
         &'a self,
         session: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>>;
 
-    /// Takes the way on which changes are told and the path rules in force are read. Called once, before the first
-    /// `list`.
+    /// Receives the channel for notices and for the path rules in force. Called once, before the first `list`.
     fn connect(&self, feed: SourceFeed) {
         let _ = feed;
     }
 
-    /// Says goodbye to whatever is behind it. Called when the host shuts down, after the last call; the host waits for it,
-    /// but not for long.
+    /// Closes the connections and processes behind the source. Called when the host shuts down, after the last call;
+    /// the host waits for it for a short time only.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -101,7 +100,7 @@ pub trait Source: Send + Sync + 'static {
 pub struct SessionScope {
     /// The session.
     pub session_id: SessionId,
-    /// Whose it is.
+    /// The session's principal.
     pub principal: Principal,
 }
 
@@ -113,35 +112,35 @@ pub trait SourceSession: Send + Sync {
         Ok(())
     }
 
-    /// What the call will touch. `None`: what the declaration says.
+    /// The effects of the call. `None`: the effects of the declaration.
     fn effects(&self, tool: &ToolId, input: &CallInput) -> Option<Effects> {
         let _ = (tool, input);
         None
     }
 
-    /// Finds out what [`caution`](Self::caution) depends on, where that takes a while. Awaited before each decision about
-    /// a call. `None`: there is nothing to find out.
+    /// Prepares slow facts for [`caution`](Self::caution). Awaited before each decision about a call. `None`: there is
+    /// nothing to prepare.
     fn prepare_decision<'a>(&'a self, tool: &'a ToolId) -> Option<BoxFuture<'a, ()>> {
         let _ = tool;
         None
     }
 
-    /// Why a person should look at the call, for reasons that the host's own code finds in the state of the source: its
-    /// process is not kept from a path that rules keep from the caller. Counts whoever vouches for the tool's effects,
-    /// and must be cheap: every call asks.
+    /// Why a person should look at the call, for reasons that the host's own code finds in the state of the source: for
+    /// example, its process can reach a path that rules hide from the caller. It counts for any origin of the tool's
+    /// effects, and must be cheap: every call asks for it.
     fn caution(&self, tool: &ToolId) -> Option<String> {
         let _ = tool;
         None
     }
 
-    /// Why path rules cannot bind the tool, for `explain`: it runs where no sandbox of this host reaches. `None`: they
-    /// bind it, or [`caution`](Self::caution) tells why not.
+    /// Why path rules cannot bind the tool, for `explain`: it runs outside of this host's sandbox. `None`: they bind
+    /// it, or [`caution`](Self::caution) gives the reason.
     fn unbound_paths(&self, tool: &ToolId) -> Option<String> {
         let _ = tool;
         None
     }
 
-    /// What would confine the process that the call starts. See [`Tool::sandbox`](crate::Tool::sandbox).
+    /// The planned confinement of the process that the call starts. See [`Tool::sandbox`](crate::Tool::sandbox).
     fn sandbox(
         &self,
         tool: &ToolId,
@@ -162,30 +161,31 @@ pub trait SourceSession: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Does the work.
+    /// Executes the call.
     fn execute<'a>(
         &'a self,
         tool: &'a ToolId,
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
 
-    /// The session ended: stop what still runs for it.
+    /// The session ended: stops the work that still runs for it.
     fn close(&self) {}
 }
 
 /// How tools are named on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireNaming {
-    /// By their bare name: native tools, and what the operator wants so.
+    /// By their bare name: native tools, and tools for which the operator set it.
     Bare,
     /// As `namespace__name`.
     Namespaced,
 }
 
-/// Where the tools of a source come from. It decides which source keeps a name that two sources want, and whether a
-/// bare name in an `allow` rule or in a setting that loosens means a tool (see [`ToolPattern::names_exactly`]).
+/// The kind of place that the tools of a source come from. It decides which source keeps a name that two sources want,
+/// and whether a bare name in an `allow` rule or in a setting that loosens applies to a tool (see
+/// [`ToolPattern::names_exactly`]).
 ///
-/// The order is the order in which names are given out.
+/// Sources with a lower value get their names first.
 ///
 /// [`ToolPattern::names_exactly`]: crate::ToolPattern::names_exactly
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -199,23 +199,23 @@ pub enum Provenance {
     Outside,
 }
 
-/// What a source tells its host unasked.
+/// A notice from a source to its host, outside of calls.
 #[derive(Clone, Debug)]
 pub enum SourceNotice {
-    /// The list is not what it was.
+    /// The list of tools changed.
     ToolsChanged,
-    /// The resources are not what they were.
+    /// The list of resources changed.
     ResourcesChanged,
-    /// The prompts are not what they were.
+    /// The list of prompts changed.
     PromptsChanged,
-    /// What is found at an address is not what it was.
+    /// The resource at this address changed.
     ResourceUpdated(String),
-    /// Something happened that an operator should read.
+    /// A message for operators.
     Log(String),
 }
 
-/// What a source offers beside tools: MCP's own objects, made safe to be shown, and the tools that serve them. Those are
-/// calls like any other, so that rules, limits and the record hold for them.
+/// The offers of a source beside tools: MCP's own objects, made safe for display, and the tools that serve them. Those
+/// tools are called like any other, so rules, limits and the record apply to them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceCompanions {
     /// Resources, each with its `uri`.
@@ -230,47 +230,47 @@ pub struct SourceCompanions {
     pub prompt: Option<ToolId>,
     /// Completes an argument: `{ref, argument, context}`.
     pub complete: Option<ToolId>,
-    /// Asks to be told of changes: `{uri}`.
+    /// Subscribes to changes: `{uri}`.
     pub subscribe: Option<ToolId>,
-    /// And no longer: `{uri}`.
+    /// Ends a subscription: `{uri}`.
     pub unsubscribe: Option<ToolId>,
 }
 
-/// How a source is doing.
+/// The state of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceHealth {
-    /// In one word.
+    /// The state, in one word.
     pub state: SourceState,
-    /// What is wrong, or what is being waited for.
+    /// The fault, or the thing that the source waits for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// How often it was started again.
+    /// The number of restarts.
     #[serde(default)]
     pub restarts: u64,
-    /// Definitions that are kept back until an operator accepts them.
+    /// Definitions that are blocked until an operator accepts them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub quarantined: Vec<QuarantinedDefinition>,
 }
 
-/// How a source is doing, in one word.
+/// The state of a source, in one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceState {
     /// It answers.
     #[default]
     Ready,
-    /// It is not running, and will be started when it is needed.
+    /// It is not running, and is started when a call needs it.
     Idle,
     /// It is being started.
     Starting,
-    /// It cannot be reached; it is tried again.
+    /// It cannot be reached; the host tries again.
     Failing,
     /// It was closed for good.
     Stopped,
 }
 
 impl SourceState {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -282,7 +282,7 @@ impl SourceState {
     }
 }
 
-/// A definition that is kept back.
+/// A definition that is blocked until an operator accepts it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Quarantined")]
 pub struct QuarantinedDefinition {
@@ -290,13 +290,13 @@ pub struct QuarantinedDefinition {
     pub tool: ToolId,
     /// `new` or `changed`.
     pub change: String,
-    /// What is different, a line each, with odd characters made visible.
+    /// The differences, one a line, with hidden characters written out.
     pub diff: String,
-    /// Which definition that is.
+    /// The digest of the definition.
     pub digest: String,
 }
 
-/// The way between a source and its host, outside of calls.
+/// The channel between a source and its host, outside of calls.
 #[derive(Clone)]
 pub struct SourceFeed {
     listen: Arc<dyn Fn(SourceNotice) + Send + Sync>,
@@ -304,7 +304,7 @@ pub struct SourceFeed {
 }
 
 impl SourceFeed {
-    /// Wraps the host's side. Without [`with_path_rules`](Self::with_path_rules), no rule keeps any path.
+    /// Wraps the host's side. Without [`with_path_rules`](Self::with_path_rules), no rule hides any path.
     pub fn new(listen: impl Fn(SourceNotice) + Send + Sync + 'static) -> Self {
         Self {
             listen: Arc::new(listen),
@@ -312,7 +312,7 @@ impl SourceFeed {
         }
     }
 
-    /// The same with the place where the path rules in force are found.
+    /// The same, with access to the path rules in force.
     #[must_use]
     pub fn with_path_rules(
         self,
@@ -324,12 +324,12 @@ impl SourceFeed {
         }
     }
 
-    /// Tells the host.
+    /// Sends a notice to the host.
     pub fn notify(&self, notice: SourceNotice) {
         (self.listen)(notice);
     }
 
-    /// The path rules in force now. `None`: the host has none, or is gone.
+    /// The path rules in force now. `None`: the host has none, or has shut down.
     pub fn path_rules(&self) -> Option<Arc<dyn PathRulesInForce>> {
         (self.path_rules)()
     }
@@ -341,11 +341,11 @@ impl SourceFeed {
 pub struct SourceError {
     /// The source's name.
     pub origin: String,
-    /// What is wrong.
+    /// The fault.
     pub reason: String,
 }
 
-/// A part of a source, or a whole one, that should be there and is not.
+/// A source, or a part of one, that is missing.
 #[derive(
     Clone,
     Debug,
@@ -360,23 +360,23 @@ pub struct SourceError {
 )]
 #[error("`{part}`{} {}: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default(), self.state())]
 pub struct SourceProblem {
-    /// What is missing: a module, a server, the source itself.
+    /// The missing part: a module, a server, the source itself.
     pub part: String,
-    /// Where it was to come from.
+    /// The place that it was expected from.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<String>,
     /// The kind of problem, as one word.
     pub code: String,
-    /// What is wrong, and what would help.
+    /// The fault and a way to fix it.
     pub message: String,
 }
 
 impl SourceProblem {
-    /// The code of a part that is there, but is not all that it should be.
+    /// The code of a part that is present but incomplete.
     pub const REDUCED: &str = "reduced";
-    /// The code of a part that chose to bring nothing. That is its own decision, and no fault.
+    /// The code of a part that chose to offer nothing. This is no fault.
     pub const DECLINED: &str = "declined";
-    /// Finer codes of a part that is reduced.
+    /// Finer codes of an incomplete part.
     const PARTIAL: [&str; 5] = [
         "invalid_schema",
         "invalid_spec",
@@ -385,12 +385,12 @@ impl SourceProblem {
         "too_many_tools",
     ];
 
-    /// Whether the part is there all the same, and only something of it is missing.
+    /// Whether the part is present, and only some of it is missing.
     pub fn is_partial(&self) -> bool {
         self.code == Self::REDUCED || Self::PARTIAL.contains(&self.code.as_str())
     }
 
-    /// Whether the part chose to bring nothing.
+    /// Whether the part chose to offer nothing.
     pub fn is_declined(&self) -> bool {
         self.code == Self::DECLINED
     }
@@ -411,7 +411,7 @@ pub struct InputRefusal {
     pub class: ErrorClass,
     /// JSON pointer of the value.
     pub at: String,
-    /// What is wrong with it, and what would be right.
+    /// The fault of the value, and a correct form.
     pub message: String,
 }
 
@@ -425,7 +425,7 @@ impl InputRefusal {
         }
     }
 
-    /// The value at `at` reaches outside.
+    /// The value at `at` reaches outside of its bounds.
     pub fn violation(at: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             class: ErrorClass::SandboxViolation,

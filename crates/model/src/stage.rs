@@ -1,23 +1,23 @@
-//! The way of a call, in stages.
+//! The stages of a call.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a call is. The host's loop steps from one to the next; the journal keeps when it got there.
+/// The stage of a call. The host's loop steps from one to the next; the journal keeps the time of each.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Find the tool and see whether it may be called here.
+    /// Find the tool and check that it may be called here.
     Resolve,
     /// Read the arguments.
     Parse,
     /// Check them against the schema and the tool's own rules, before any I/O.
     Validate,
-    /// Prepare what others may see of them.
+    /// Prepare the observable input.
     Observe,
     /// Let hooks look, rewrite or stop.
     PreHooks,
@@ -35,12 +35,12 @@ pub enum Stage {
     PostHooks,
     /// Commit the end.
     Persist,
-    /// Tell the caller.
+    /// Send the answer to the caller.
     Emit,
 }
 
 impl Stage {
-    /// The word used in records, events and docs.
+    /// The name in records, events and docs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",

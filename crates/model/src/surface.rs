@@ -1,15 +1,15 @@
-//! Layer 3: which tools are visible here and now, and why not the others.
+//! Layer 3: the tools that are visible on a surface, and the reasons for the others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::PrincipalRole;
 
-/// Who is asking for tools, and for what.
+/// A request for a surface: the caller and the purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SurfaceRequest {
-    /// What the surface is for.
+    /// The purpose of the surface.
     pub scope: SurfaceScope,
     /// The caller's role. Set by the face from the token, never by the caller.
     #[serde(skip)]
@@ -24,10 +24,11 @@ pub struct SurfaceRequest {
     /// Skills that are active.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
-    /// What the model can do, such as `vision`. None means nobody said, and tools that ask for one are hidden.
+    /// The abilities of the model, such as `vision`. None: the abilities are not known, and tools that require one are
+    /// hidden.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_capabilities: Vec<String>,
-    /// The largest text of a result that is to be shown whole, in characters. Only ever less than the host shows anyway.
+    /// The largest text of a result to show whole, in characters. Can only lower the host's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inline_chars: Option<usize>,
 }
@@ -46,7 +47,7 @@ impl Default for SurfaceRequest {
     }
 }
 
-/// What a surface is for.
+/// The purpose of a surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Scope")]
@@ -57,7 +58,7 @@ pub enum SurfaceScope {
     Task,
     /// A session.
     Session,
-    /// All sessions of one tenant. Only the host sets it, for callers whose token names one.
+    /// All sessions of one tenant. Only the host sets it, for callers with a token that names a tenant.
     Tenant,
     /// A skill.
     Skill,
@@ -73,7 +74,7 @@ pub enum Visibility {
     Loaded,
     /// Found by search.
     Deferred,
-    /// In no list, but called by whoever knows its id.
+    /// In no list, but callable by its id.
     Unlisted,
     /// Not shown and not callable.
     Blocked(HiddenReason),
@@ -95,11 +96,11 @@ pub enum HiddenReason {
     Setup,
     /// The operator switched it off.
     Disabled,
-    /// It waits to be discovered.
+    /// It is deferred and not yet discovered.
     Deferred,
-    /// It is there for other tools of its source.
+    /// Only other tools of its source call it.
     Internal,
-    /// It serves something that faces have words of their own for.
+    /// Only faces call it, for a protocol operation of their own.
     Companion,
 }
 
@@ -119,7 +120,7 @@ impl HiddenReason {
         }
     }
 
-    /// One sentence for whoever looked for the tool.
+    /// The reason in one sentence, for a caller that looked for the tool.
     pub fn explain(self) -> &'static str {
         match self {
             Self::Policy => "a permission rule or the mode denies it outright",

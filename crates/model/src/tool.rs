@@ -1,4 +1,4 @@
-//! What a tool author implements.
+//! The traits and types that a tool author implements.
 
 use std::{
     future::Future,
@@ -36,7 +36,7 @@ use crate::{
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// What it is. Asked once, when the tool is registered.
+    /// The declaration. Asked once, when the tool is registered.
     fn declaration(&self) -> Declaration;
 
     /// Checks the values, after the schema and before any I/O.
@@ -45,22 +45,22 @@ pub trait Tool: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What this call will touch. `None`: what the declaration's class says.
+    /// The effects of this call. `None`: the effects of the declaration's class.
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let _ = input;
         None
     }
 
-    /// What would confine the process that this call starts, for whoever asks beforehand; `narrowed` is the operator's own
-    /// word for the tool. `None`: it starts none, or nobody can tell.
+    /// The planned confinement of the process that this call starts, for checks before the call; `narrowed` is the
+    /// operator's setting for the tool. `None`: the call starts no process, or the plan cannot be known.
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
         let _ = (input, narrowed);
         None
     }
 
-    /// The files inside the roots that this call names as program or script, as they are now. Asked only for a call
-    /// that a person decides about: when the question is raised, and again before the call starts on the answer. An
-    /// error ends the call, because an approval would not cover what runs.
+    /// The files inside the roots that this call names as program or script, as they are now. The host asks only for a
+    /// call that a person decides about: when the question is raised, and again before the call starts on the answer.
+    /// An error ends the call, because an approval would not cover the files that run.
     fn programs(
         &self,
         input: &CallInput,
@@ -69,7 +69,7 @@ pub trait Tool: Send + Sync + 'static {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// Does the work. The future is dropped at the deadline, or when the call is canceled and does not stop.
+    /// Executes the call. The future is dropped at the deadline, or when the call is canceled and does not stop.
     fn execute(
         &self,
         call: ToolCall,
@@ -124,24 +124,24 @@ impl<T: Tool> DynTool for T {
     }
 }
 
-/// One call as a tool sees it.
+/// One call, as its tool sees it.
 pub struct ToolCall {
     /// The arguments, checked.
     pub input: CallInput,
-    /// The way back to the host.
+    /// The host's services for the call.
     pub context: CallContext,
 }
 
-/// Where another call stands.
+/// The state of another call.
 #[derive(Clone, Debug)]
 pub struct CallReport {
     /// The call.
     pub invocation_id: InvocationId,
-    /// The tool as it was asked for, where that is on record.
+    /// The tool as the caller named it, where it is on record.
     pub tool: Option<String>,
-    /// Where it is, while it is under way.
+    /// Its stage, while the call runs.
     pub stage: Option<Stage>,
-    /// Its result, once it has ended. Neither stage nor result: it began, and its end could not be recorded.
+    /// Its result, after its end. With neither stage nor result, the call began and its end could not be recorded.
     pub result: Option<ToolResult>,
 }
 
@@ -158,15 +158,15 @@ pub struct CallableTool {
     pub schema: Arc<Value>,
 }
 
-/// A call made by a running call.
+/// A call that a running call makes.
 #[derive(Clone, Debug)]
 pub struct NestedCall {
     /// The tool, by wire name, alias or id.
     pub tool: String,
     /// The arguments: a JSON object.
     pub arguments: Value,
-    /// Whether it is a step of the calling call: the mode is applied once, and a person is asked once about one request. A rule
-    /// that denies the step still denies it. Only host code sets this.
+    /// Whether it is a step of the calling call: the mode is applied once, and a person is asked once for the whole
+    /// request. A rule that denies the step still denies it. Only host code sets this.
     pub is_step: bool,
 }
 
@@ -188,7 +188,7 @@ impl NestedCall {
     }
 }
 
-/// A running call's way back to the host: events out, cancellation in.
+/// The host's services for a running call, such as events and cancellation.
 #[derive(Clone)]
 pub struct CallContext(Arc<dyn CallPort>);
 
@@ -208,37 +208,37 @@ impl CallContext {
         self.0.session_id()
     }
 
-    /// Who called.
+    /// The caller.
     pub fn principal(&self) -> &Principal {
         self.0.principal()
     }
 
-    /// When the work will be stopped.
+    /// When the host will stop the work.
     pub fn deadline(&self) -> Instant {
         self.0.deadline()
     }
 
-    /// The call's span, for whatever it sends on: its caller's trace, or one of its own.
+    /// The call's span, to pass on to other services: in its caller's trace, or in a trace of its own.
     pub fn trace(&self) -> TraceContext {
         self.0.trace()
     }
 
-    /// Whether the call was told to stop. Long loops should look now and then.
+    /// Whether a cancellation was requested. Long loops should check it now and then.
     pub fn is_canceled(&self) -> bool {
         self.0.is_canceled()
     }
 
-    /// Resolves when the call is told to stop.
+    /// Resolves when a cancellation is requested.
     pub async fn canceled(&self) {
         self.0.canceled().await;
     }
 
-    /// What its caller can be asked while it runs.
+    /// The kinds of question that the caller answers while the call runs.
     pub fn consultable(&self) -> ConsultKinds {
         self.0.around().caller.consultable()
     }
 
-    /// Asks the caller, and waits. The call's deadline stands still meanwhile.
+    /// Asks the caller, and waits. The call's deadline pauses meanwhile.
     pub async fn consult(
         &self,
         questions: Vec<ConsultQuestion>,
@@ -246,7 +246,7 @@ impl CallContext {
         self.0.around().caller.consult(questions).await
     }
 
-    /// What the caller said beside the arguments, for tools of the same system.
+    /// Metadata of the caller beside the arguments, for tools that use the same protocol.
     pub fn meta(&self) -> Option<&Map<String, Value>> {
         self.0.around().caller.meta()
     }
@@ -266,7 +266,7 @@ impl CallContext {
         self.0.around().rules.may_steer(path)
     }
 
-    /// Whether some paths are kept from this call by rules.
+    /// Whether rules hide any path from this call.
     pub fn has_path_rules(&self) -> bool {
         self.0.around().rules.has_path_rules()
     }
@@ -276,12 +276,12 @@ impl CallContext {
         self.0.around().rules.may_use(path, access)
     }
 
-    /// Where paths that rules keep from this call can lie, each meant with all beneath it.
+    /// The places of paths that rules hide from this call, each with everything beneath it.
     pub fn kept_places(&self) -> Vec<PathBuf> {
         self.0.around().rules.kept_places()
     }
 
-    /// Whether rules let this call go on to another URL, where an answer leads it there.
+    /// Whether rules let this call follow a redirect or a link to another URL.
     pub fn may_request(&self, method: &str, url: &str) -> bool {
         self.0.around().rules.may_request(method, url)
     }
@@ -291,18 +291,18 @@ impl CallContext {
         self.0.around().rules.profile()
     }
 
-    /// The tools this call could call now: those its session sees, apart from the tool itself.
+    /// The tools that this call could call now: those that its session sees, except the tool itself.
     pub fn callable(&self) -> Vec<CallableTool> {
         self.0.around().calls.callable()
     }
 
-    /// Calls another tool. It is a call like any other, with its own decision and record, that names this one as
-    /// its parent. Its end, good or bad, is the result; an error means that it was never made.
+    /// Calls another tool. The nested call has its own decision and record, and names this call as its parent. Its end,
+    /// good or bad, is the result; an error means that the call was never made.
     pub async fn call_tool(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
         self.0.around().calls.call_tool(call).await
     }
 
-    /// Where another call of the same principal stands, once it has ended or `wait` is over.
+    /// The state of another call of the same principal, after it ends or after `wait`.
     pub async fn look_at_call(
         &self,
         id: InvocationId,
@@ -311,13 +311,13 @@ impl CallContext {
         self.0.around().calls.look_at_call(id, wait).await
     }
 
-    /// Tells another call of the same principal to stop, and where it stood.
+    /// Requests the cancellation of another call of the same principal, and gives its state at that time.
     pub async fn cancel_call(&self, id: InvocationId) -> Result<CallReport, ToolFailure> {
         self.0.around().calls.cancel_call(id).await
     }
 
-    /// Begins a kept piece of the result, written as it comes: nothing of it need be held in memory. Secrets are taken
-    /// out on the way. Once finished it is named in the call's result, also where the call fails afterwards.
+    /// Begins an artifact of the result, written as the content arrives, so it need not fit in memory. Secrets are
+    /// redacted on the way. A finished artifact is named in the call's result, even if the call fails afterwards.
     pub async fn create_artifact(
         &self,
         name: impl Into<String>,
@@ -330,7 +330,7 @@ impl CallContext {
         self.0.around().artifacts.create_artifact(artifact).await
     }
 
-    /// Opens a kept piece that a call of the same principal made.
+    /// Opens an artifact that a call of the same principal made.
     pub async fn open_artifact(
         &self,
         id: ArtifactId,
@@ -343,12 +343,12 @@ impl CallContext {
         self.0.emit(body);
     }
 
-    /// Says how far the work got.
+    /// Reports progress.
     pub fn progress(&self, progress: ToolProgress) {
         self.0.emit(EventBody::Progress(progress));
     }
 
-    /// Says what is being done.
+    /// Describes the current work.
     pub fn status(&self, message: impl Into<String>) {
         self.0.emit(EventBody::Status {
             message: message.into(),
@@ -363,7 +363,7 @@ impl CallContext {
         });
     }
 
-    /// Passes on what a process wrote.
+    /// Passes on output of a process.
     pub fn output(&self, chunk: OutputChunk) {
         self.0.emit(EventBody::Output(chunk));
     }

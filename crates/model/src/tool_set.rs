@@ -19,7 +19,6 @@ pub struct ToolSet {
 type DynToolMap = HashMap<ToolId, Arc<dyn DynTool>>;
 type SessionClosed = Arc<dyn Fn(&SessionId) + Send + Sync>;
 
-/// The set, opened for one session.
 struct OpenTools {
     tools: Arc<DynToolMap>,
     session: SessionId,
@@ -49,8 +48,7 @@ impl ToolSet {
         self.tools.values()
     }
 
-    /// Calls `closed` when a session that used one of the tools ends: tools that keep something for a session let
-    /// go of it there.
+    /// Calls `closed` when a session that used one of the tools ends, so that tools can drop the state of that session.
     #[must_use]
     pub fn when_session_closes(
         mut self,

@@ -1,5 +1,5 @@
-//! What an operator can set for one tool. The configuration resolves its files into these settings, and the core applies
-//! them on top of what the tool declares. `None` or empty leaves a thing as the tool declares it.
+//! The operator's settings for one tool. The configuration resolves its files into these settings, and the core applies
+//! them on top of the tool's declaration. `None` or empty keeps the declaration's value.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::{
     ArgumentMeaning, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile,
 };
 
-/// What an operator can set for one tool.
+/// The operator's settings for one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolSettings {
-    /// Where the tool is seen, and under which name.
+    /// Where and under which name the tool is visible.
     pub surface: ToolSurfaceSettings,
-    /// What its arguments are: how large, filled in with what, and which of them are secret.
+    /// Limits, defaults and sensitive fields of the arguments.
     pub input: ToolInputSettings,
-    /// What rules and modes read.
+    /// Settings for rules and modes.
     pub permission: ToolPermissionSettings,
-    /// When, how long and in which confines it runs.
+    /// When, how long and under which confinement it runs.
     pub execution: ToolExecutionSettings,
     /// How much of a result is shown and kept.
     pub persistence: ToolPersistenceSettings,
 }
 
-/// Where a tool is seen, and under which name.
+/// Where and under which name a tool is visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolSurfaceSettings {
     /// `false` takes it off every surface.
@@ -35,14 +35,14 @@ pub struct ToolSurfaceSettings {
     pub name: Option<String>,
     /// Whether it stays out of lists until a search shows it.
     pub deferred: Option<bool>,
-    /// What a surface must offer before it shows the tool.
+    /// Conditions that a surface must meet before it shows the tool.
     pub requires: Option<Requirements>,
 }
 
-/// What the arguments of a tool are.
+/// Limits, defaults and sensitive fields of a tool's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolInputSettings {
-    /// The largest arguments of one call, in bytes.
+    /// The largest size of one call's arguments, in bytes.
     pub argument_bytes: Option<usize>,
     /// Arguments kept out of every record, as JSON pointers, beside those the schema marks.
     pub sensitive: Vec<String>,
@@ -50,33 +50,33 @@ pub struct ToolInputSettings {
     pub defaults: Map<String, Value>,
 }
 
-/// What rules and modes read of a tool.
+/// A tool's settings for rules and modes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolPermissionSettings {
-    /// What its calls count as: the operator vouches for it.
+    /// The effect class of its calls; the operator vouches for it.
     pub class: Option<EffectClass>,
     /// Ask a person even where the mode would allow.
     pub approval_required: Option<bool>,
-    /// What arguments mean to rules.
+    /// The meaning of arguments to rules.
     pub arguments: Vec<ArgumentMeaning>,
 }
 
-/// When, how long and in which confines a tool runs.
+/// When, how long and under which confinement a tool runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolExecutionSettings {
-    /// How long one call may run; without a `ceiling`, also the most a caller may ask for.
+    /// The time limit of one call; without a `ceiling`, also the highest limit that a caller may ask for.
     pub timeout: Option<Duration>,
-    /// The most a caller may ask for.
+    /// The highest limit that a caller may ask for.
     pub ceiling: Option<Duration>,
-    /// How many of its calls run at the same time, in all sessions together.
+    /// The limit of its concurrent calls, over all sessions.
     pub concurrency: Option<usize>,
-    /// Whether it runs alone in its session: the operator's word replaces the tool's.
+    /// Whether it runs alone in its session; replaces the tool's own value.
     pub exclusive: Option<bool>,
     /// Whether running it twice equals running it once: the operator vouches for it.
     pub idempotent: Option<bool>,
-    /// What becomes of a running call when others of its batch are canceled.
+    /// The handling of a running call when others of its batch are canceled.
     pub interrupt: Option<Interrupt>,
-    /// What confines its processes, where that is stricter than what confines them anyway.
+    /// The confinement of its processes, if stricter than their normal one.
     pub sandbox: Option<SandboxProfile>,
 }
 
@@ -85,6 +85,6 @@ pub struct ToolExecutionSettings {
 pub struct ToolPersistenceSettings {
     /// The longest text shown whole, in characters.
     pub max_inline_chars: Option<usize>,
-    /// What becomes of a result that is too long to be shown whole.
+    /// The handling of a result that is too long to show whole.
     pub keep: Option<PersistStrategy>,
 }

@@ -19,12 +19,12 @@ const LONGEST_STATE: usize = 512;
 const MOST_MEMBERS: usize = 32;
 /// The longest key and the longest value of a member.
 const LONGEST_PART: usize = 256;
-/// The flags that version 00 knows: sampled, and random trace id.
+/// The flags that version 00 defines: sampled, and random trace id.
 const KNOWN_FLAGS: u8 = 0b11;
-/// The host puts every call on record, which is what the flag says to those behind it.
+/// Set, because the host records every call, and the flag reports this downstream.
 const SAMPLED: u8 = 0b1;
 
-/// A place in a trace: the trace, one span of it, and what vendors add.
+/// A place in a trace: the trace, one of its spans, and the vendors' additions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: NonZeroU128,
@@ -56,7 +56,7 @@ impl TraceContext {
         })
     }
 
-    /// The trace that a call begins whose caller named none. The trace has the id of the call.
+    /// The trace of a call without a trace context from its caller. The trace has the id of the call.
     pub fn of_call(call: InvocationId) -> Self {
         let bits = u128::from_be_bytes(*call.as_bytes());
         let trace_id = NonZeroU128::new(bits).unwrap_or(NonZeroU128::MIN);
@@ -172,7 +172,7 @@ impl Serialize for TraceContext {
 struct WrittenContext<'a> {
     /// `00-`, the trace, the span and the flags.
     traceparent: Cow<'a, str>,
-    /// What vendors add.
+    /// The vendors' additions.
     #[serde(default)]
     tracestate: Option<Cow<'a, str>>,
 }

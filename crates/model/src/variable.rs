@@ -1,7 +1,6 @@
-//! Environment variables that no child process is ever given, whatever is configured or asked for, and those that hold
-//! secrets.
+//! Environment variables that no child process ever gets, under any configuration, and variables that hold secrets.
 
-/// Beginnings of names by which a variable changes what code a program loads or runs.
+/// Prefixes of variables that change the code that a program loads or runs.
 const LOADERS: [&str; 7] = [
     "LD_",
     "DYLD_",
@@ -11,7 +10,7 @@ const LOADERS: [&str; 7] = [
     "GLIBC_",
     "MALLOC_",
 ];
-/// The same, whole.
+/// Complete names of such variables.
 const LOADED: [&str; 22] = [
     "BASHOPTS",
     "BASH_ENV",
@@ -48,7 +47,7 @@ const SECRETS: [&str; 7] = [
 ];
 /// Ends of such names.
 const SECRET_ENDS: [&str; 4] = ["_PASS", "_PWD", "_PAT", "_WEBHOOK"];
-/// Ends of names of variables that say where a secret is, how large or of which kind, and do not hold one.
+/// Ends of names of variables that hold the place, size or kind of a secret, and not the secret itself.
 const ABOUT_SECRETS: [&str; 15] = [
     "_ALGORITHM",
     "_COUNT",
@@ -66,11 +65,11 @@ const ABOUT_SECRETS: [&str; 15] = [
     "_TTL",
     "_TYPE",
 ];
-/// Beginnings of names in which clouds and agents keep secrets or the way to them.
+/// Prefixes of variables in which clouds and agents keep secrets or the access to them.
 const KEEPERS: [&str; 10] = [
     "AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_",
 ];
-/// Beginnings of names that mean something to the host and to nobody it starts.
+/// Prefixes of variables that are for the host alone, not for its children.
 const OWN: [&str; 2] = ["TOOLPOST_", "XDG_RUNTIME_DIR"];
 /// The few of git's variables that only name people.
 const NAMES_OF_PEOPLE: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
@@ -95,21 +94,21 @@ pub fn never_passed(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a variable by its name changes which code a program loads or runs: no child gets one, whoever asks.
+/// Whether a variable changes, by its name, the code that a program loads or runs. No child ever gets one.
 pub fn changes_code(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
     begins(&LOADERS) || LOADED.contains(&name.as_str()) || begins(&OWN)
 }
 
-/// Whether a variable by its name holds a secret, so that its value must be kept out of everything that is written or
-/// shown. Narrower than what children are not given: a region or the path of a key file is no secret.
+/// Whether a variable holds a secret, by its name, so that its value is redacted wherever it would be written or shown.
+/// Narrower than the variables kept from children: a region or the path of a key file is no secret.
 pub fn holds_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     is_secret_like(&name) && !ABOUT_SECRETS.iter().any(|end| name.ends_with(end))
 }
 
-/// Of a name in capitals.
+/// Expects the name in capitals.
 fn is_secret_like(name: &str) -> bool {
     SECRETS.iter().any(|word| name.contains(word))
         || SECRET_ENDS.iter().any(|end| name.ends_with(end))

@@ -1,7 +1,7 @@
 //! Text of models and tools as people may read it: a character that shows nothing, or that changes how others are
-//! shown, is written out as `\u{…}`. Every face uses these functions for the texts of questions, summaries, reasons
-//! and differences, so that a person decides about the text that is really there. Tools use them for the names and
-//! texts of others that a model reads: what a file, a server or a command wrote.
+//! shown, is written out as `\u{…}`. Every face uses these functions for the texts of questions, summaries, reasons and
+//! differences, so that a person decides about the text that is really there. Tools use them for outside names and
+//! texts that a model reads: content of files, servers and commands.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     written_out(text, CarriageReturns::Shown)
 }
 
-/// The same for what a tool gives a model to read: a carriage return in front of a line break is a part of that.
+/// The same for text that a tool shows to a model: a carriage return in front of a line break counts as part of it.
 pub fn visible_text(text: &str) -> Cow<'_, str> {
     written_out(text, CarriageReturns::EndLines)
 }
@@ -95,13 +95,14 @@ fn spelled(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Pictures that emoji are joined from, and skin tones. Roughly: whoever takes a letter for one keeps a joiner too much.
+/// Pictures that emoji are joined from, and skin tones. An approximation: a letter taken for a picture only keeps a
+/// joiner too many.
 fn is_pictograph(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'
         | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Letters of the scripts from Arabic to Sinhala, whose words are spelled with joiners and non-joiners.
+/// Letters of the scripts from Arabic to Sinhala, which spell words with joiners and non-joiners.
 fn is_joining_letter(c: char) -> bool {
     matches!(c, '\u{620}'..='\u{dff}') && !is_hidden(c)
 }

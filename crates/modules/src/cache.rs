@@ -1,5 +1,5 @@
-//! The folder that fetched modules and environments are kept in. Several hosts may share it: what is in it is never
-//! changed, only added under a lock and made known by a file that is put in its place in one step.
+//! The cache folder of fetched modules and environments. Several hosts may share it, so its contents never change:
+//! entries are added under a lock and published by a record file that is renamed into place.
 
 use std::{
     io::{self, Read, Write},
@@ -19,7 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::supply::{ModuleSetupProgress, SetupProgressSink};
 
-/// How long between two looks at a lock that somebody else holds.
+/// The pause between two attempts to take a lock that another host holds.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// The largest record of the cache's own that is read.
 const RECORD_BYTES: u64 = 1 << 20;
@@ -27,7 +27,7 @@ const RECORD_BYTES: u64 = 1 << 20;
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The system says no.
+    /// A file operation failed.
     #[error("the cache `{path}` cannot be used: {source}")]
     Io {
         /// The cache.
@@ -36,13 +36,13 @@ pub enum CacheError {
         #[source]
         source: io::Error,
     },
-    /// Somebody else could put modules there.
+    /// Another user could write modules into the folder.
     #[error("the cache `{path}` belongs to another user\nhint: choose another with `--cache-dir`")]
     NotOurs {
         /// The cache.
         path: PathBuf,
     },
-    /// A record of the cache's own cannot be read.
+    /// A record of the cache cannot be read.
     #[error("`{path}` cannot be read: {source}\nhint: `toolpost modules remove` clears it away")]
     Record {
         /// The record.
@@ -53,19 +53,18 @@ pub enum CacheError {
     },
 }
 
-/// The cache, opened.
 pub(super) struct ModuleCache {
     path: PathBuf,
     dir: Dir,
 }
 
-/// What holds a lock until it is dropped.
+/// A held lock of the cache. Dropping it releases the lock.
 pub(super) struct ModuleCacheLock {
     _file: File,
 }
 
 impl ModuleCache {
-    /// Opens the cache, and makes it where it is missing: for its user alone.
+    /// Opens the cache. A missing one is created, with access for its user alone.
     pub(super) fn open(path: &Path) -> Result<Self, CacheError> {
         let failed = |source| CacheError::Io {
             path: path.to_owned(),
@@ -80,13 +79,13 @@ impl ModuleCache {
             return Err(CacheError::NotOurs { path });
         }
         if status.st_mode & 0o077 != 0 {
-            // By its path: the folder was opened for looking only.
+            // By its path, since the folder was opened without the right to change it.
             rustix::fs::chmod(&path, Mode::RWXU).map_err(|errno| failed(errno.into()))?;
         }
         Ok(Self { path, dir })
     }
 
-    /// The same without making it.
+    /// As [`Self::open`], but a missing cache is not created.
     pub(super) fn look(path: &Path) -> Result<Option<Self>, CacheError> {
         let there = found(Dir::open_ambient_dir(path, ambient_authority()));
         let there = there.map_err(|source| CacheError::Io {
@@ -112,7 +111,7 @@ impl ModuleCache {
         &self.dir
     }
 
-    /// A folder in the cache, made where it is missing.
+    /// A folder in the cache; a missing one is created.
     pub(super) fn folder(&self, inside: &str) -> Result<Dir, CacheError> {
         self.dir
             .create_dir_all(inside)
@@ -120,7 +119,7 @@ impl ModuleCache {
             .map_err(|error| self.failed(error))
     }
 
-    /// Waits until nobody else changes what the name stands for.
+    /// Waits for the exclusive right to change the entry of this name.
     pub(super) async fn lock(
         &self,
         name: &str,
@@ -131,6 +130,9 @@ impl ModuleCache {
         let file = locks
             .open_with(format!("{name}.lock"), &options())
             .map_err(|error| self.failed(error))?;
+        // The kernel holds the lock for the open file, so it ends with its process: a killed host leaves no stale
+        // lock. The lock is polled because a blocking `flock` would occupy a runtime thread for as long as another
+        // host downloads, and the future could not be dropped meanwhile.
         let mut told = false;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -148,7 +150,7 @@ impl ModuleCache {
         }
     }
 
-    /// Reads a record; `None` where there is none.
+    /// Reads a record; `None` if there is none.
     pub(super) fn record<T: DeserializeOwned>(
         &self,
         inside: &str,
@@ -166,7 +168,7 @@ impl ModuleCache {
         })
     }
 
-    /// Puts a record in its place, whole or not at all.
+    /// Puts a record in its place by a rename, so that it is never there in part.
     pub(super) fn keep_record(
         &self,
         inside: &str,
@@ -183,7 +185,7 @@ impl ModuleCache {
         kept().map_err(|error| self.failed(error))
     }
 
-    /// How long ago a record was kept. `None`: there is none, or it says that it is from the future.
+    /// The age of a record. `None`: there is no record, or its time is in the future.
     pub(super) fn age(&self, inside: &str) -> Option<Duration> {
         let kept = self
             .dir
@@ -193,13 +195,13 @@ impl ModuleCache {
         kept.into_std().elapsed().ok()
     }
 
-    /// Removes a record, there or not.
+    /// Removes a record, if it exists.
     pub(super) fn forget(&self, inside: &str) -> Result<(), CacheError> {
         let removed = found(self.dir.remove_file(inside));
         removed.map(|_| ()).map_err(|error| self.failed(error))
     }
 
-    /// Removes a folder of the cache, there or not.
+    /// Removes a folder of the cache, if it exists.
     pub(super) fn clear(&self, inside: &str) -> Result<(), CacheError> {
         let removed = found(self.dir.remove_dir_all(inside));
         removed.map(|_| ()).map_err(|error| self.failed(error))
@@ -218,7 +220,7 @@ impl ModuleCache {
     }
 }
 
-/// `None` where nothing has the name.
+/// `None` if the name does not exist.
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(there) => Ok(Some(there)),

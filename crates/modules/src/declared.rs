@@ -1,4 +1,4 @@
-//! Tools of modules as the catalog gets them, with what is wrong with them told.
+//! Declarations of module tools for the catalog, and the problems found in them.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use toolpost_amplifier::{LoadFailure, ModuleId, ToolSpec};
 use toolpost_core::Schema;
 use toolpost_model::{Declaration, SourceProblem};
 
-/// The declaration of a module's tool. A schema that cannot be used does not lose the tool: any object is taken instead,
-/// and that is a problem to tell. `Err`: there is no way to offer the tool.
+/// The declaration of a module's tool. A schema that cannot be used does not lose the tool: the declaration then
+/// accepts any object, and a problem is reported. `Err`: the tool cannot be offered at all.
 pub(crate) fn declare(
     module: &ModuleId,
     spec: &ToolSpec,
@@ -34,7 +34,7 @@ pub(crate) fn declare(
     Ok((declaration, problems))
 }
 
-/// Something about a module that an operator should know.
+/// A problem of a module, for the operator.
 pub(crate) fn problem(module: &ModuleId, code: &str, message: String) -> SourceProblem {
     SourceProblem {
         part: module.to_string(),
@@ -44,7 +44,7 @@ pub(crate) fn problem(module: &ModuleId, code: &str, message: String) -> SourceP
     }
 }
 
-/// A module that is not there.
+/// The problem of a module that failed to load.
 pub(crate) fn not_loaded(failure: &LoadFailure) -> SourceProblem {
     SourceProblem {
         part: failure.module.to_string(),
@@ -54,7 +54,7 @@ pub(crate) fn not_loaded(failure: &LoadFailure) -> SourceProblem {
     }
 }
 
-/// A module that brings nothing here, by its own choice unless a reason is given.
+/// The problem of a module that brings nothing here, by its own choice unless a reason is given.
 pub(crate) fn declined(
     module: &ModuleId,
     origin: Option<String>,
@@ -69,7 +69,7 @@ pub(crate) fn declined(
     }
 }
 
-/// A module that is there, but for a part of it.
+/// The problem of a module that lacks a part.
 pub(crate) fn reduced(failure: &LoadFailure) -> SourceProblem {
     SourceProblem {
         code: SourceProblem::REDUCED.to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn reduced(failure: &LoadFailure) -> SourceProblem {
     }
 }
 
-/// Many problems of one kind with one module as one, with their number: a thousand tools too many are one mistake.
+/// Merges similar problems of one module into one with their number: a thousand tools too many are one mistake.
 pub(crate) fn counted(problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
     let mut kinds: Vec<(String, SourceProblem, usize)> = Vec::new();
     for problem in problems {
@@ -100,7 +100,7 @@ pub(crate) fn counted(problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
     kinds.into_iter().map(told).collect()
 }
 
-/// The code; of a general one, with the words that are not names.
+/// The code; for a general code also the words of the message that are no names.
 fn kind_of(problem: &SourceProblem) -> String {
     match problem.code == SourceProblem::REDUCED {
         true => problem.message.split('`').step_by(2).collect(),

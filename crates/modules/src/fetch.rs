@@ -1,5 +1,5 @@
-//! From where a plan says a module is to a folder on this machine. What comes from elsewhere is kept in the cache,
-//! pinned by commit and by digest: it is fetched once, later starts ask no network, and what changed on disk since is
+//! Resolves the source of a module in a plan to a folder on this machine. Modules from elsewhere are fetched once into
+//! the cache and pinned by commit and digest: later starts need no network, and files that changed on disk since are
 //! refused.
 
 mod archive;
@@ -27,23 +27,23 @@ use tree::TreeError;
 
 /// The folder of fetched modules in the cache.
 pub(super) const MODULES: &str = "modules";
-/// What says which of an entry's folders counts.
+/// The record that names the current folder of an entry.
 const PIN: &str = "pin.json";
-/// Where an entry's next folder is made.
+/// The folder in which an entry's next version is prepared.
 const STAGING: &str = "staging";
 /// The folder of files in the staging folder.
 const FILES: &str = "files";
 
-/// A module that is here.
+/// A module on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedModule {
-    /// Its folder, or its only file. `None`: it is a package, which its environment brings.
+    /// Its folder, or its only file. `None`: it is a package, which its environment installs.
     pub root: Option<PathBuf>,
-    /// What exactly it is.
+    /// The exact version of the files.
     pub pin: FetchPin,
 }
 
-/// What exactly was fetched.
+/// The exact version of a fetched module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FetchPin {
@@ -54,21 +54,21 @@ pub enum FetchPin {
         /// SHA-256 of all files, in hex.
         digest: String,
     },
-    /// What a download held.
+    /// The files of a downloaded archive.
     Archive {
-        /// SHA-256 of the bytes that came, in hex.
+        /// SHA-256 of the downloaded bytes, in hex.
         archive: String,
         /// SHA-256 of all files, in hex.
         digest: String,
     },
-    /// A path, used where it is, whatever it holds.
+    /// A path, used in place. Its contents are not pinned.
     Path,
     /// A package by name, which the environment pins.
     Package,
 }
 
 impl FetchPin {
-    /// SHA-256 of all files, where they are in the cache.
+    /// SHA-256 of all files, if they are in the cache.
     pub fn digest(&self) -> Option<&str> {
         match self {
             Self::Git { digest, .. } | Self::Archive { digest, .. } => Some(digest),
@@ -77,7 +77,7 @@ impl FetchPin {
     }
 }
 
-/// Why a module is not here.
+/// Why a module could not be fetched.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error(transparent)]
@@ -131,21 +131,21 @@ impl FetchError {
     }
 }
 
-/// How much of the cache's word is taken.
+/// How far the cache is trusted to be current.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CacheFreshness {
-    /// What was fetched once is good.
+    /// Use the pinned version if there is one.
     AsPinned,
-    /// What there is now is wanted.
+    /// Fetch the latest version.
     Latest,
 }
 
-/// What the cache says of an entry.
+/// The record of an entry in the cache.
 #[derive(Serialize, Deserialize)]
 struct PinRecord {
     /// The source, as plans write it, without its subdirectory.
     source: String,
-    /// The folder that counts.
+    /// The current folder.
     folder: String,
     pin: FetchPin,
 }
@@ -162,9 +162,9 @@ impl Fetcher {
         Self { supply }
     }
 
-    /// The module's folder: from the cache where it was fetched before, which asks no network.
+    /// The module's folder, from the cache without a network if it was fetched before.
     ///
-    /// A path is used where it is. A package is nothing that could be fetched by itself.
+    /// A path is used in place. A package has no folder: its environment installs it.
     pub async fn fetch(
         &self,
         module: &PlannedModule,
@@ -175,7 +175,7 @@ impl Fetcher {
             .map_err(|error| error.of(module))
     }
 
-    /// The same, fetched anew: a branch may have moved. Where that fails, what was pinned stays.
+    /// Fetches a module again, since a branch may have moved. If that fails, the pinned version stays.
     pub async fn update(
         &self,
         module: &PlannedModule,
@@ -186,7 +186,7 @@ impl Fetcher {
             .map_err(|error| error.of(module))
     }
 
-    /// What is here without fetching anything; `None` where something would have to be fetched.
+    /// The module on this machine without fetching anything; `None` if it would have to be fetched.
     pub async fn look(&self, module: &PlannedModule) -> Result<Option<FetchedModule>, LoadFailure> {
         let looked = async {
             let Some(source) = &module.source else {
@@ -206,7 +206,7 @@ impl Fetcher {
         looked.await.map_err(|error: FetchError| error.of(module))
     }
 
-    /// Takes a module out of the cache; whether it was there.
+    /// Removes a module from the cache. Returns whether it was there.
     pub async fn remove(&self, source: &ModuleSource) -> Result<bool, CacheError> {
         let (Some(remote), Some(cache)) = (
             RemoteModule::of(source),
@@ -217,7 +217,7 @@ impl Fetcher {
         remove(&cache, &remote.entry).await
     }
 
-    /// Takes everything out of the cache that none of these sources means: where it came from.
+    /// Removes every entry that none of these sources refers to. Returns the sources of the removed entries.
     pub async fn remove_unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
         let Some(cache) = ModuleCache::look(&self.supply.cache)? else {
             return Ok(Vec::new());
@@ -255,6 +255,9 @@ impl Fetcher {
         let Some(remote) = RemoteModule::of(source) else {
             return in_place(source);
         };
+        // First without the lock: most starts find a good pin, and they should not wait for a host that fetches
+        // another version of the entry. The same check runs again under the lock, so that hosts that start together
+        // fetch once.
         if freshness == CacheFreshness::AsPinned
             && let Some(cache) = ModuleCache::look(&self.supply.cache)?
             && let Some(pinned) = remote.pinned(&cache).await?
@@ -266,7 +269,7 @@ impl Fetcher {
         }
         let cache = ModuleCache::open(&self.supply.cache)?;
         let _locked = cache.lock(&remote.entry, progress).await?;
-        // Another host may have been here while this one waited.
+        // Another host may have fetched it while this one waited for the lock.
         if freshness == CacheFreshness::AsPinned
             && let Some(pinned) = remote.pinned(&cache).await?
         {
@@ -280,8 +283,8 @@ impl Fetcher {
     }
 }
 
-/// What is in the cache of a source that must be fetched, if it is still what was fetched. Reads files and waits for
-/// them, for whoever puts a configuration together before there is a host.
+/// The cached copy of a source, if its files still match the pin. Blocks on file reads, for callers that put a
+/// configuration together before there is a host.
 pub fn cached_module(
     cache: &Path,
     source: &ModuleSource,
@@ -349,8 +352,8 @@ async fn remove(cache: &ModuleCache, entry: &str) -> Result<bool, CacheError> {
     Ok(true)
 }
 
-/// A source elsewhere, and its entry in the cache. Modules of one repository share an entry, whatever their
-/// subdirectories.
+/// A source elsewhere, and its entry in the cache. Modules of one repository share an entry, also if they lie in
+/// different subdirectories.
 struct RemoteModule<'a> {
     source: &'a ModuleSource,
     subdirectory: Option<&'a str>,
@@ -407,7 +410,7 @@ impl<'a> RemoteModule<'a> {
         format!("{MODULES}/{}/{name}", self.entry)
     }
 
-    /// What was fetched before, if it is still what was fetched.
+    /// The pinned version, if its files still match the pin.
     async fn pinned(&self, cache: &ModuleCache) -> Result<Option<FetchedModule>, FetchError> {
         let Some(record) = cache.record::<PinRecord>(&self.inside(PIN))? else {
             return Ok(None);
@@ -418,7 +421,7 @@ impl<'a> RemoteModule<'a> {
         self.checked(cache, &record, &digest).map(Some)
     }
 
-    /// The folder that a record names. It may name anything, where somebody changed it.
+    /// The folder that a record names. The name is checked, since another process could have edited the record.
     fn folder(&self, cache: &ModuleCache, record: &PinRecord) -> Result<Dir, FetchError> {
         let plain =
             record.folder.len() == 32 && record.folder.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -441,7 +444,7 @@ impl<'a> RemoteModule<'a> {
         self.found(cache, record)
     }
 
-    /// The folder that the plan means, of an entry that is sound.
+    /// The folder that the plan refers to, in a checked entry.
     fn found(&self, cache: &ModuleCache, record: &PinRecord) -> Result<FetchedModule, FetchError> {
         let inside = self.inside(&record.folder);
         let dir = cache
@@ -463,7 +466,7 @@ impl<'a> RemoteModule<'a> {
     ) -> Result<FetchedModule, FetchError> {
         let failed = |error| FetchError::from(cache.failed(error));
         let before = cache.record::<PinRecord>(&self.inside(PIN)).ok().flatten();
-        // Somebody who was killed may have left something there.
+        // A host that was killed may have left files there.
         cache.clear(&self.inside(STAGING))?;
         let staging = cache.folder(&self.inside(STAGING))?;
         staging.create_dir(FILES).map_err(failed)?;
@@ -483,11 +486,16 @@ impl<'a> RemoteModule<'a> {
             folder,
             pin,
         };
+        // A new version takes effect in one step: its files are complete before the rename to their final folder, and
+        // the pin record, which is itself replaced by a rename, comes after it. Until then the old record refers to
+        // the old folder. The final folder is cleared first: a host that was killed before it wrote the record may
+        // have left one with the same digest, and a rename onto a folder with files fails.
         cache.clear(&self.inside(&record.folder))?;
         let place = self.inside(&record.folder);
         staging.rename(FILES, cache.dir(), &place).map_err(failed)?;
         cache.clear(&self.inside(STAGING))?;
-        // Before it is made known, so that no other module of it is pinned to what this one cannot use.
+        // Checked before the record is published, so that no other module of the entry is pinned to a version that
+        // lacks this one.
         let found = self.found(cache, &record)?;
         cache.keep_record(&self.inside(PIN), &record)?;
         self.clear_older(cache, &record, before.as_ref())?;
@@ -506,7 +514,7 @@ impl<'a> RemoteModule<'a> {
                 let commit =
                     git::checkout(supply, (url, reference.as_deref()), files, progress).await?;
                 let dir = digest(staging)?;
-                // The files are what counts; without its folder nothing takes them for a repository.
+                // Only the files count. Without `.git` no program takes the folder for a repository.
                 dir.remove_dir_all(".git").map_err(TreeError::from)?;
                 Ok(FetchPin::Git {
                     commit,
@@ -526,7 +534,7 @@ impl<'a> RemoteModule<'a> {
         }
     }
 
-    /// Removes what nobody can be using: all but this and the one before, which a host that runs may have.
+    /// Removes older versions. This version and the one before it stay, since a running host may use the latter.
     fn clear_older(
         &self,
         cache: &ModuleCache,
@@ -549,8 +557,8 @@ async fn tree_digest(dir: Dir) -> Result<String, FetchError> {
     Ok(work.await.map_err(|_| FetchError::BrokenOff)??)
 }
 
-/// The folder, or the file, that is the module or the bundle. Archives often hold one folder with everything in it, which
-/// is looked through.
+/// The folder, or the file, of the module or the bundle. Archives often hold a single folder with everything in it,
+/// which is entered.
 fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf, FetchError> {
     let names = dir
         .entries()
@@ -568,7 +576,7 @@ fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf
     if let Some(inner) = subdirectory {
         let within = only_folder.map(|only| Path::new(only).join(inner));
         let places = [Some(PathBuf::from(inner)), within];
-        // Bundles are named by their files. A tree in the cache holds neither links nor devices.
+        // Bundles are named by their files. A tree in the cache has neither links nor devices.
         let found = places
             .into_iter()
             .flatten()
@@ -578,7 +586,7 @@ fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf
             .ok_or_else(|| FetchError::NoSubdirectory(inner.to_owned()));
     }
     match (only_folder, only) {
-        // A package of its own is the module's, and its folder the module.
+        // A single folder that is a Python package is a part of the module, so it is not entered.
         (Some(folder), _) if !dir.exists(Path::new(folder).join("__init__.py")) => {
             Ok(path.join(folder))
         }

@@ -1,8 +1,8 @@
-//! Tools behind gRPC services: Amplifier's `ToolService`, one tool an endpoint.
+//! Tools behind gRPC services: Amplifier's `ToolService`, one tool per endpoint.
 //!
-//! The service is asked for its tool when the host lists tools, mounted before it is first used, and mounted again when
-//! the connection is a new one, since the process behind it may be. A service that is not there when it is asked is asked
-//! again in the background, longer and longer apart, and its tool appears once it answers.
+//! The host asks the service for its tool when it lists tools, mounts it before its first use, and mounts it again on
+//! each new connection, since the process behind it may be a new one. An unreachable service is polled in the
+//! background with growing pauses, and its tool appears once it answers.
 
 mod connection;
 mod declaration;
@@ -32,12 +32,12 @@ use self::{
 use super::resolve::{ResolveError, sidecar_program};
 pub use sidecar::SidecarParts;
 
-/// What is taken from a service, and what is sent to it.
+/// Limits and metadata for the calls of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrpcSettings {
-    /// The largest message sent, in bytes.
+    /// The largest request message, in bytes.
     pub request_bytes: usize,
-    /// The largest message taken, in bytes.
+    /// The largest response message, in bytes.
     pub response_bytes: usize,
 }
 
@@ -50,16 +50,16 @@ impl Default for GrpcSettings {
     }
 }
 
-/// How a service is.
+/// The health of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceHealth {
-    /// It says that it serves.
+    /// The service reports that it serves.
     Serving,
     /// It is connected, and has no health check.
     Connected,
-    /// It says that it does not serve; why, where it says.
+    /// The service reports that it does not serve, with the reason if it gives one.
     NotServing(String),
-    /// It cannot be reached, or does not answer; why.
+    /// It cannot be reached or does not answer, with the reason.
     Unreachable(String),
 }
 
@@ -98,7 +98,7 @@ impl GrpcModule {
         })
     }
 
-    /// A module in the folder `root` that is a program, built from the crate `name`. Nothing is started yet.
+    /// A module in the folder `root` that is a program, built from the crate `name`. The program is not started yet.
     pub fn sidecar(
         module: &PlannedModule,
         root: &Path,
@@ -121,7 +121,7 @@ impl GrpcModule {
         })
     }
 
-    /// A handle to the service, for whoever gives the module to a host and still wants to ask how it is.
+    /// A handle for the health of the service after the module was given to a host.
     pub fn handle(&self) -> GrpcHandle {
         GrpcHandle {
             service: Arc::clone(&self.service),
@@ -129,14 +129,14 @@ impl GrpcModule {
     }
 }
 
-/// A service whose module is in a host's hands.
+/// A handle to a service that a host runs.
 #[derive(Clone)]
 pub struct GrpcHandle {
     service: Arc<GrpcService>,
 }
 
 impl GrpcHandle {
-    /// How the service is: by gRPC's own health check, else by the module's, else by whether it can be reached.
+    /// The health of the service: by gRPC's own health check, else by the module's, else by a connection attempt.
     pub async fn health(&self) -> ServiceHealth {
         match self.service.reach().await {
             Ok(live) => self.service.health(&live).await,
@@ -144,8 +144,8 @@ impl GrpcHandle {
         }
     }
 
-    /// As [`Source::close`], for whoever wants no more of the service while its host goes on. A call after that begins
-    /// anew.
+    /// As [`Source::close`], for callers that need the service no longer while its host goes on. A later call mounts
+    /// it again.
     pub async fn close(&self) {
         self.service.close().await;
     }
@@ -221,13 +221,13 @@ impl Source for GrpcModule {
         self.service.listen(feed);
     }
 
-    /// Tells the service that it is no longer needed, and ends a program that this host started.
+    /// Cleans the service up, and ends a program that this host started.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.service.close())
     }
 }
 
-/// A host that ends without being shut down still says goodbye, where there is anything left to say it with.
+/// A host that ends without a shutdown still sends the cleanup request if its runtime is alive.
 impl Drop for GrpcModule {
     fn drop(&mut self) {
         if !self.service.is_mounted() {

@@ -1,5 +1,5 @@
-//! Hooks of modules among the host's hooks. How the handlers are asked differs by language and is behind [`EventDesk`];
-//! what they are told, and what their answers mean for a call, is the same for all and is here.
+//! Hooks of modules among the host's hooks. [`EventDesk`] hides how each language runs its handlers; the payloads and
+//! the effects of the answers are the same for all and are defined here.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use toolpost_amplifier::{
 use toolpost_core::{Hook, HookCall, HookError, HookOutput, HookVote};
 use toolpost_model::{Behavior, BoxFuture, HookEvent, HookStanding, SessionScope, ToolResult};
 
-/// Puts events about calls to the handlers of a session's modules.
+/// Sends call events to the handlers of a session's modules.
 pub(crate) trait EventDesk: Send + Sync + 'static {
-    /// Its name, for records: which set of modules it is.
+    /// The name of the module set, for records.
     fn name(&self) -> &str;
 
-    /// Whether an event would concern any handler.
+    /// Whether an event has a handler.
     fn concerns(&self, event: &str) -> bool;
 
-    /// Asks the handlers one after another, and puts together what they say. An `Err` says that nobody could be asked:
-    /// before a call that ends it.
+    /// Asks the handlers one after another, and combines their answers. `Err`: no handler could be asked, which ends
+    /// the call if it has not run yet.
     fn ask<'a>(
         &'a self,
         session: &'a SessionScope,
@@ -30,18 +30,18 @@ pub(crate) trait EventDesk: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<HookResult, HookError>>;
 }
 
-/// What the failure of a module's handler means.
+/// The standing of each module's handlers: the consequence of their failure.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleStandings(HashMap<ModuleId, HookStanding>);
 
 impl ModuleStandings {
-    /// As the operator says, module by module.
+    /// The operator's setting for each module.
     pub fn new(standings: impl IntoIterator<Item = (ModuleId, HookStanding)>) -> Self {
         Self(standings.into_iter().collect())
     }
 
-    /// The standing of a module's handlers at an event. Where the operator says nothing they are guards before a call, and
-    /// ordinary hooks after it.
+    /// The standing of a module's handlers at an event. By default they are guards before a call, and ordinary hooks
+    /// after it.
     pub fn of(&self, module: Option<&ModuleId>, event: &str) -> HookStanding {
         let usual = match event {
             events::TOOL_PRE => HookStanding::Guard,
@@ -53,13 +53,13 @@ impl ModuleStandings {
             .unwrap_or(usual)
     }
 
-    /// Whether the operator names the module as a guard. Such a module may not decline.
+    /// Whether the operator's setting makes the module a guard. Such a module may not decline.
     pub(crate) fn is_named_guard(&self, module: &ModuleId) -> bool {
         self.0.get(module) == Some(&HookStanding::Guard)
     }
 }
 
-/// The hooks of a set of modules, as the host asks them: one before calls, one after.
+/// The hooks of a module set: one before calls, one after.
 pub(crate) struct ModuleHooks {
     desk: Arc<dyn EventDesk>,
     limit: Option<Duration>,
@@ -76,21 +76,21 @@ impl ModuleHooks {
         }
     }
 
-    /// How long all handlers together may take. `None`: as long as the host gives every hook.
+    /// The time limit of all handlers together. `None`: the host's limit for each hook.
     #[must_use]
     pub(crate) fn time_limit(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Whether `tool:post` is told of failures too, as Amplifier's own loops do; `tool:error` is told in any case.
+    /// Whether `tool:post` follows failures too, as in Amplifier's own loops; `tool:error` follows them in any case.
     #[must_use]
     pub(crate) fn post_on_failure(mut self, told: bool) -> Self {
         self.post_on_failure = told;
         self
     }
 
-    /// The hooks, to be added to a host in this order.
+    /// The hooks, in the order in which the host must run them.
     pub(crate) fn into_hooks(self) -> [Arc<dyn Hook>; 2] {
         let Self {
             desk,
@@ -129,7 +129,7 @@ impl HookMoment {
         }
     }
 
-    /// The events that handlers are told of, in order.
+    /// The Amplifier events that handlers get, in order.
     fn told(self, event: HookEvent) -> &'static [&'static str] {
         match (self, event) {
             (Self::Pre, HookEvent::Before) => &[events::TOOL_PRE],
@@ -192,7 +192,7 @@ impl Hook for ModuleHook {
         &self.name
     }
 
-    /// What a single handler's failure means is settled at the desk. What is left here is that nobody could be asked.
+    /// The desk settles the failures of single handlers. This standing applies if no handler could be asked.
     fn standing(&self) -> HookStanding {
         match self.moment {
             HookMoment::Pre => HookStanding::Guard,
@@ -235,12 +235,12 @@ impl Hook for ModuleHook {
     }
 }
 
-/// What the handlers are told of a call.
+/// The payload of an event for the handlers.
 fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Value {
     let own_id = call.invocation_id.to_string();
     let parent = call.parent.map(|parent| parent.to_string());
     let facts = CallFacts {
-        // The mount name, whatever the tool is called on the wire: hooks are written against names in plans.
+        // The mount name, not the wire name: hooks are written against the names in plans.
         tool_name: ToolSpec::native_name(call.declaration),
         tool_input: call.input.arguments().value(),
         tool_call_id: call.request_id.map_or(own_id.as_str(), |id| id.as_str()),
@@ -260,7 +260,7 @@ fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Val
     }
 }
 
-/// What the host is to do.
+/// The handlers' demands as an output for the host.
 fn heeded(wants: HookDemands, result: Option<&ToolResult>) -> HookOutput {
     let mut output = HookOutput {
         arguments: wants.tool_input.map(Value::Object),
@@ -278,7 +278,7 @@ fn heeded(wants: HookDemands, result: Option<&ToolResult>) -> HookOutput {
                     reason: question.prompt,
                 });
             }
-            // Nobody can be asked any more, and what was not allowed is not shown.
+            // The call is over, so no question is possible, and a result without approval is not shown.
             Some(_) => {
                 let reason = format!(
                     "it asks whether the result may be seen: {}",
@@ -294,8 +294,7 @@ fn heeded(wants: HookDemands, result: Option<&ToolResult>) -> HookOutput {
     output
 }
 
-/// Puts a changed result in place. Its images are those of the original where the hook left alone what it was shown of
-/// them.
+/// Replaces the result. An image that the hook left as its placeholder becomes the original image again.
 fn replace(
     output: &mut HookOutput,
     mut changed: toolpost_amplifier::ToolResult,
@@ -328,7 +327,7 @@ fn replace(
         .get_or_insert_with(|| "a hook of a module changed the result".to_owned());
 }
 
-/// What two events about one end come to: the later word counts, and a no stays one.
+/// Combines the answers to two events about the same end of a call: the later one counts, but a denial stays.
 fn joined(first: HookOutput, second: HookOutput) -> HookOutput {
     let both = |one: Option<String>, other: Option<String>| match (one, other) {
         (Some(one), Some(other)) => Some(format!("{one}\n{other}")),

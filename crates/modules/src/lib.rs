@@ -1,4 +1,4 @@
-//! Modules of Amplifier and plugins of A2E files as tools: how they come here, and how they run.
+//! Modules of Amplifier and plugins of A2E files as tools: fetching, resolving and running them.
 //!
 //! A module is fetched and resolved, then loaded by the Python sidecar, reached over gRPC (feature `grpc`) or compiled in.
 #![warn(missing_docs)]

@@ -1,5 +1,5 @@
 //! The Python environment of a set of modules: their dependencies, installed beside the host's own Python and never
-//! into it. The modules themselves are not installed: they are found where they are.
+//! into it. The modules themselves are not installed; Python imports them from their own folders.
 
 mod direct;
 mod install;
@@ -29,60 +29,60 @@ use set::{EnvironmentBuild, RequirementSet};
 
 /// The folder of environments in the cache.
 const ENVIRONMENTS: &str = "environments";
-/// How long one step may take: large packages over slow lines.
+/// The time limit of one step, for large packages over slow networks.
 const TIME: Duration = Duration::from_secs(1800);
 
-/// A Python module that wants to be imported.
+/// A Python module to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonModule {
     /// Its name.
     pub id: ModuleId,
-    /// What it is, for failures.
+    /// The kind of module, for failures.
     pub kind: ModuleKind,
     /// Its folder or its only file. `None`: it is a package.
     pub root: Option<PathBuf>,
-    /// The package that it is. `None` beside a root of `None`: it must be installed already.
+    /// The package with the module. `None` beside a root of `None`: it must be installed already.
     pub package: Option<String>,
-    /// Whose the folder is.
+    /// The sharing of the module's folder with other files.
     pub sharing: FolderSharing,
 }
 
-/// Whether all that lies in a module's folder is the module's.
+/// Whether a module's folder contains files of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FolderSharing {
     /// Its own folder: a process of the module may read all of it.
     #[default]
     OwnFolder,
-    /// The folder of a host's file, in which other things lie: the process that starts the module opens the code in it.
+    /// The folder of a host's file with other files in it: only the code in it is readable for the module's process.
     BesideHostFile,
 }
 
-/// Which `amplifier_core` the modules are to find.
+/// The `amplifier_core` for the modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoreWish {
-    /// The real one where a module depends on it or where it is installed already, else the stand-in.
+    /// The real one if a module depends on it or if it is installed already, else the stand-in.
     #[default]
     Auto,
-    /// The real one; without it nothing loads.
+    /// The real one; without it no module loads.
     Real,
-    /// The stand-in of the bridge, also where the real one is installed.
+    /// The stand-in of the bridge, even if the real one is installed.
     StandIn,
 }
 
-/// How to start Python so that it finds a set of modules.
+/// A Python and the paths to a set of modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonEnvironment {
     /// The interpreter.
     pub python: PathBuf,
-    /// What must stand at the front of `sys.path`, in this order: folders that the modules' packages lie in.
+    /// The folders of the modules' packages, which must stand at the front of `sys.path` in this order.
     pub paths: Vec<PathBuf>,
-    /// The end of `sys.path`: the packages of the modules' bundles, and those of the Python that the environment was made
-    /// with, where a module is one of them.
+    /// The end of `sys.path`: the packages of the modules' bundles, and those of the Python that the environment was
+    /// made with, if it has one of the modules.
     pub later_paths: Vec<PathBuf>,
-    /// What a process must be able to read beside the system's own folders and the usual toolchains.
+    /// The folders that a process must be able to read beside the system's own folders and the usual toolchains.
     pub readable: Vec<PathBuf>,
-    /// What was installed, by the name of the folder it is in. `None`: nothing had to be.
+    /// The folder name of the environment. `None`: nothing had to be installed.
     pub key: Option<String>,
     /// The packages that were installed, as `name==version`.
     pub packages: Vec<String>,
@@ -93,11 +93,11 @@ pub struct PythonEnvironment {
 pub struct PreparedEnvironment {
     /// For all modules but the failed ones.
     pub environment: PythonEnvironment,
-    /// Modules whose packages cannot be had.
+    /// Modules whose packages could not be installed.
     pub failures: Vec<LoadFailure>,
 }
 
-/// Why there can be no environment at all.
+/// Why there is no environment.
 #[derive(Debug, thiserror::Error)]
 pub enum PackagesError {
     /// No interpreter.
@@ -106,18 +106,18 @@ pub enum PackagesError {
          hint: install Python 3.10 or newer, or say where it is under `amplifier.python`"
     )]
     NoPython {
-        /// What was looked for.
+        /// The program that was looked for.
         wanted: String,
     },
     /// It does not run.
     #[error("Python cannot be asked what it is: {0}")]
     Python(#[source] RunError),
-    /// It runs and is no Python.
+    /// Its answer is not that of a Python.
     #[error("`{}` does not answer as Python would: {source}", python.display())]
     Answer {
         /// The interpreter.
         python: PathBuf,
-        /// What is wrong with its answer.
+        /// The problem with its answer.
         #[source]
         source: serde_json::Error,
     },
@@ -126,7 +126,7 @@ pub enum PackagesError {
     TooOld {
         /// The interpreter.
         python: PathBuf,
-        /// What it is.
+        /// Its version.
         version: String,
     },
     /// The cache cannot be used.
@@ -134,24 +134,23 @@ pub enum PackagesError {
     Cache(#[from] CacheError),
 }
 
-/// Makes environments, each once.
+/// Makes environments and reuses them.
 #[derive(Clone, Debug)]
 pub struct PackageEnvironments {
     supply: Arc<ModuleSupply>,
 }
 
-/// A module and what it needs.
 struct ModuleRequirements<'a> {
     module: &'a PythonModule,
     requirements: Vec<String>,
-    /// Files of this machine among them, which an installer must be able to read.
+    /// Local files in the requirements, which an installer must be able to read.
     files: Vec<PathBuf>,
     /// The package of the bundle that the module is part of.
     bundle: Option<BundlePackage>,
 }
 
 impl ModuleRequirements<'_> {
-    /// The packages as the subject of a sentence, each by its name.
+    /// The packages by name, as the subject of a sentence.
     fn subject(&self) -> String {
         let names: Vec<String> = self
             .requirements
@@ -163,13 +162,13 @@ impl ModuleRequirements<'_> {
 }
 
 impl PackageEnvironments {
-    /// Makes them with `supply`.
+    /// An instance that installs with `supply`.
     pub fn new(supply: Arc<ModuleSupply>) -> Self {
         Self { supply }
     }
 
-    /// The environment of these modules: one that was made before, which asks no network, or a new one. Where some
-    /// module's packages cannot be had, the others get theirs.
+    /// The environment of these modules: an existing one, which needs no network, or a new one. If the packages of one
+    /// module cannot be installed, the others still get theirs.
     ///
     /// # Errors
     ///
@@ -189,8 +188,8 @@ impl PackageEnvironments {
         .await
     }
 
-    /// The same for whoever asked for it: what could not be had before is tried again at once. A host that starts does
-    /// so only after a while.
+    /// As [`Self::prepare`], but failed packages are retried at once, since the operator asked for it. A starting host
+    /// retries them only after a pause.
     pub async fn fetch(
         &self,
         modules: &[PythonModule],
@@ -201,7 +200,7 @@ impl PackageEnvironments {
             .await
     }
 
-    /// The same, installed anew: newer packages may be there, or such as could not be had before.
+    /// As [`Self::prepare`], but everything is installed anew, to get newer packages and retry failed ones.
     pub async fn update(
         &self,
         modules: &[PythonModule],
@@ -300,8 +299,8 @@ impl PackageEnvironments {
         })
     }
 
-    /// Removes environments, but not those with these keys. Those that a host uses are gone under its feet, so this is for
-    /// whoever knows that none runs. How many there were.
+    /// Removes environments except those with these keys, and returns how many there were. A running host loses the
+    /// environment that it uses, so call this only when none runs.
     pub async fn remove_but(&self, used: &[String]) -> Result<usize, CacheError> {
         let Some(cache) = ModuleCache::look(&self.supply.cache)? else {
             return Ok(0);
@@ -316,10 +315,10 @@ impl PackageEnvironments {
     }
 }
 
-/// What of an environment that was made before is not good enough.
+/// The reason to rebuild parts of an existing environment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EnvironmentRebuild {
-    /// Packages that could not be had, once some time has gone by: what was in their way may have passed.
+    /// Packages that failed, after the pause: the cause may have passed.
     WhatFailedLongAgo,
     /// Packages that could not be had.
     WhatFailed,
@@ -328,7 +327,7 @@ enum EnvironmentRebuild {
 }
 
 impl PythonModule {
-    /// What Python is asked about it: whether a package is there already.
+    /// The module and its package, for the check whether the package is installed already.
     fn asked(&self) -> Option<(&str, &str)> {
         match (&self.root, &self.package) {
             (Some(_), _) => None,
@@ -368,7 +367,7 @@ fn needs_of<'a>(
     all
 }
 
-/// What the needs of modules depend on beside their own folders.
+/// The inputs of the modules' requirements beside their own folders.
 struct EnvironmentInputs {
     core: CoreWish,
     /// Folders that the operator opened.
@@ -415,8 +414,8 @@ fn needs_of_module<'a>(
     Ok(needs)
 }
 
-/// Takes out what is installed already, and the modules that should be and are not. Whether Python's own packages are
-/// needed.
+/// Removes modules that are installed already, and modules that should be installed and are not. Returns whether
+/// Python's own packages are needed.
 fn drop_missing(
     needs: &mut Vec<ModuleRequirements<'_>>,
     python: &PythonInterpreter,
@@ -447,7 +446,7 @@ fn drop_missing(
     own
 }
 
-/// Every requirement once, in an order of its own.
+/// Every requirement once, sorted.
 fn all_requirements(needs: &[ModuleRequirements<'_>], core: CoreWish) -> Vec<String> {
     let mut all: Vec<String> = needs
         .iter()
@@ -461,7 +460,7 @@ fn all_requirements(needs: &[ModuleRequirements<'_>], core: CoreWish) -> Vec<Str
     all
 }
 
-/// The interpreter as it is, with the folders of the modules.
+/// The interpreter without an environment, with the folders of the modules.
 fn of_python(python: PathBuf, needs: &[ModuleRequirements<'_>]) -> PythonEnvironment {
     let own = needs
         .iter()
@@ -502,7 +501,7 @@ fn paths(needs: &[ModuleRequirements<'_>]) -> Vec<PathBuf> {
         };
         let found_in = match needs.module.sharing {
             FolderSharing::OwnFolder => vec![requirements::import_path(root)],
-            // Never the folder above, whatever lies beside the host's file.
+            // Never the folder above: it may hold the operator's other files.
             FolderSharing::BesideHostFile => vec![root.to_owned(), root.join("src")],
         };
         for path in found_in {

@@ -1,18 +1,18 @@
 //! Python modules of Amplifier, unmodified, and Python tool plugins of A2E: one source over a set of them.
 //!
-//! A bridge process, started by the launcher, imports the modules and mounts them once a session; the host tells it
-//! what to call. How they talk is in [`protocol`]; the Python side lies in `python/bridge`.
+//! A bridge process, started by the launcher, imports the modules and mounts them once per session; the host sends it
+//! the calls. Their protocol is in [`protocol`]; the Python side is in `python/bridge`.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
 //! | `set.rs` | the processes and the sessions of a set |
-//! | `seat.rs` | one session's mount, made anew where its process is gone |
-//! | `mounting.rs` | how a mount is made, and which modules are left out of it |
-//! | `process.rs` | one process: how it is started, talked with, and told of by its end |
-//! | `call.rs` | one call, and how it is stopped |
+//! | `seat.rs` | one session's mount, made anew after its process ended |
+//! | `mounting.rs` | mounting, and leaving out modules that fail |
+//! | `process.rs` | one process: its start, its messages, its end |
+//! | `call.rs` | one call, and its cancellation |
 //! | `hooks.rs` | handlers of modules as hooks of the host |
 //! | `plugin.rs` | plugins of an A2E host file: their messages as calls |
-//! | `listing.rs` | what was mounted, as declarations and problems |
+//! | `listing.rs` | the mounted modules as declarations and problems |
 
 mod call;
 mod files;
@@ -58,8 +58,8 @@ pub struct PythonModules {
 }
 
 impl PythonModules {
-    /// Starts the process and mounts every module once. A module that cannot be mounted does not keep the others from
-    /// it; [`failures`](Self::failures) names it. The mount is handed to the first session that comes.
+    /// Starts the process and mounts every module once. A module that fails does not affect the others;
+    /// [`failures`](Self::failures) names it. The first session takes over this mount.
     pub async fn start(parts: PythonParts) -> Self {
         Self {
             set: set::ModuleSet::start(parts).await,
@@ -71,17 +71,17 @@ impl PythonModules {
         PythonSource::new(Arc::clone(&self.set))
     }
 
-    /// The modules' hooks, in the order they are to be added to a host. None where no module has handlers.
+    /// The modules' hooks, in the order in which the host must run them. Empty if no module has handlers.
     pub fn hooks(&self) -> Vec<Arc<dyn Hook>> {
         hooks::hooks(&self.set)
     }
 
-    /// Which `amplifier_core` is in use. `None`: no process could be started.
+    /// The `amplifier_core` in use. `None`: no process could be started.
     pub fn core(&self) -> Option<CoreInUse> {
         self.set.core()
     }
 
-    /// The modules that are not there, and why.
+    /// The modules that failed to load, with the reasons.
     pub fn failures(&self) -> Vec<LoadFailure> {
         self.set.failures()
     }
@@ -91,18 +91,18 @@ impl PythonModules {
         self.set.listing().plugins.clone()
     }
 
-    /// Takes the place where plugins' messages and audit entries go that belong to no request.
+    /// Sets the port for the plugins' own messages and audit entries.
     pub fn set_plugin_port(&self, port: Arc<dyn PluginPort>) {
         self.set.set_plugin_port(port);
     }
 
-    /// Asks the bridge something about the mount that `start` made, for a validator.
+    /// Requests a report about the mount that `start` made, for a validator.
     pub async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
         self.set.inspect(request).await
     }
 
-    /// Tells the modules' handlers what happens to calls beside the events that hooks are asked about, and ends sessions
-    /// that only hooks know; for [`HostBuilder::witness`](toolpost_core::HostBuilder::witness).
+    /// The witness that sends call events to the modules' handlers, except the events that hooks already get, and ends
+    /// sessions that only hooks have used; for [`HostBuilder::witness`](toolpost_core::HostBuilder::witness).
     pub fn witness(&self) -> EventWitness {
         EventWitness::new(Arc::clone(&self.set) as Arc<dyn EventTaker>)
     }

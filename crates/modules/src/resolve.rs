@@ -1,5 +1,5 @@
-//! Looks into a module's folder and says how the module runs. What the names and the manifest mean is known to
-//! `toolpost_amplifier`; here the files are opened.
+//! Inspects a module's folder to find out how the module runs. `toolpost_amplifier` interprets the names and the
+//! manifest; this file opens them.
 #![expect(
     clippy::disallowed_methods,
     reason = "a module's folder is anywhere on the machine, and only looked at"
@@ -17,70 +17,70 @@ use toolpost_amplifier::{
     ModuleManifest, ModuleManifestError, ModuleTransport, ModuleType, PlannedModule, detect,
 };
 
-/// A manifest is a page. What is longer is none.
+/// The longest manifest that is read. Real ones are a page.
 const LONGEST_MANIFEST: u64 = 64 * 1024;
-/// A module's folder is made by people. Nobody looks through more names than this.
+/// The most names of a folder that are read. Module folders are written by hand and stay far below it.
 const MOST_NAMES: usize = 10_000;
 
-/// A module's folder, with what was found in it.
+/// A module's folder with the findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedModule {
     /// The folder. For a module that is one Python file, that file.
     pub root: PathBuf,
     /// How it runs.
     pub transport: ModuleTransport,
-    /// What its manifest says it is, where it has one.
+    /// The type in its manifest, if it has one.
     pub module_type: Option<ModuleType>,
-    /// What is odd about it, for people.
+    /// Oddities of the module, for operators.
     pub notes: Vec<String>,
 }
 
 /// Why a folder is no module.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// There is nothing at the path.
+    /// The path does not exist.
     #[error("`{}` does not exist", path.display())]
     PathNotFound {
-        /// Where it should be.
+        /// The expected path.
         path: PathBuf,
     },
-    /// Nothing that could be run, or not the file that the manifest names.
+    /// The folder has nothing to run, or lacks the file in the manifest.
     #[error("`{}`: {message}", path.display())]
     NoArtifact {
         /// The folder.
         path: PathBuf,
-        /// What is missing, and what would help.
+        /// The missing file, and a hint.
         message: String,
     },
-    /// The manifest makes no sense.
+    /// The manifest is invalid.
     #[error("`{}`: {error}", path.display())]
     Manifest {
         /// The folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         error: ModuleManifestError,
     },
-    /// The plan wants something else than the manifest offers.
+    /// The type in the plan differs from the type in the manifest.
     #[error("its manifest says that it is a {found} module, and the plan mounts it as a {wanted}")]
     WrongType {
-        /// What the manifest says.
+        /// The type in the manifest.
         found: ModuleType,
-        /// What the plan says.
+        /// The type in the plan.
         wanted: &'static str,
     },
-    /// The folder cannot be looked at.
+    /// The folder cannot be read.
     #[error("`{}` cannot be read: {error}", path.display())]
     Io {
-        /// What could not be read.
+        /// The path that could not be read.
         path: PathBuf,
-        /// Why.
+        /// The error.
         #[source]
         error: io::Error,
     },
 }
 
 impl ResolveError {
-    /// The kind of failure, in the words that records have.
+    /// The kind of failure, as records name it.
     pub fn reason(&self) -> LoadReason {
         match self {
             Self::PathNotFound { .. } => LoadReason::MissingSource,
@@ -91,7 +91,7 @@ impl ResolveError {
     }
 }
 
-/// Says how a module of a plan runs, whose folder (or single file) is at `path`.
+/// Determines how a module of a plan runs. Its folder, or its single file, is at `path`.
 pub fn resolve(module: &PlannedModule, path: &Path) -> Result<ResolvedModule, LoadFailure> {
     resolve_folder(path)
         .and_then(|resolved| fits(module.kind, resolved))
@@ -104,7 +104,7 @@ pub fn resolve(module: &PlannedModule, path: &Path) -> Result<ResolvedModule, Lo
         })
 }
 
-/// The plan decides what a module is. A Python package may turn out to be that; anything else is built for one thing.
+/// The plan decides the kind of a module. A Python package can be of any kind; other modules are built for one.
 fn fits(kind: ModuleKind, mut resolved: ResolvedModule) -> Result<ResolvedModule, ResolveError> {
     let (wanted, word) = match kind {
         ModuleKind::Tool => (ModuleType::Tool, "tool"),
@@ -130,7 +130,7 @@ fn fits(kind: ModuleKind, mut resolved: ResolvedModule) -> Result<ResolvedModule
     }
 }
 
-/// Says how the module at `path` runs, a folder or a single file, whatever it is to be.
+/// Determines how the module at `path` runs, a folder or a single file of any kind.
 pub fn resolve_folder(path: &Path) -> Result<ResolvedModule, ResolveError> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ResolveError::PathNotFound {
@@ -260,7 +260,8 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<ResolvedModule, Res
     })
 }
 
-/// Examples ship their component beside the folder and under another name; whoever copies one should hear of it.
+/// Examples ship their component beside the folder and under another name, so the message mentions it to users who
+/// copy one.
 fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
     let missing =
         format!("its manifest names the component `{artifact}`, which is not in the folder");
@@ -288,8 +289,8 @@ fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
     }
 }
 
-/// The program of a module with `transport = "rust"`: the binary named like the crate, in the folder or where `cargo
-/// build --release` puts it.
+/// The program of a module with `transport = "rust"`: the binary with the name of the crate, in the folder or in the
+/// output folder of `cargo build --release`.
 pub(crate) fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, ResolveError> {
     let places = [
         root.join(name),
@@ -319,7 +320,7 @@ pub(crate) fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, Resolv
     Ok(program)
 }
 
-/// The file's real place, which must be in the folder: a link out of it could name anything on the machine.
+/// The file's real path, which must be in the folder: a link out of it could lead to any file of the machine.
 fn inside(root: &Path, file: &Path) -> Result<PathBuf, ResolveError> {
     let real_root = root
         .canonicalize()

@@ -1,5 +1,5 @@
-//! Programs that fetch and install: git, Python, uv. They run in the launcher's confines, with the network, and can
-//! write only the folder they work on.
+//! Programs that fetch and install: git, Python, uv. They run in the launcher's sandbox, with the network, and can
+//! write only their own working folder.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -12,32 +12,32 @@ use toolpost_sandbox::{
 
 use super::supply::{ModuleSetupProgress, ModuleSupply, SetupProgressSink};
 
-/// Most of a program's output that is kept.
+/// The most output of a program that is kept.
 const OUTPUT_BYTES: u64 = 4 << 20;
-/// Last lines of its complaints that a failure tells.
+/// The most lines of standard error that a failure includes.
 const LAST_LINES: usize = 12;
-/// Longest line that is waited for.
+/// The longest line that is read.
 const LINE_BYTES: usize = 64 << 10;
-/// Most of a line that is told.
+/// The most characters of such a line.
 const LINE_CHARS: usize = 400;
 
-/// What is to run.
+/// A command to run.
 pub(super) struct ModuleSetupCommand {
     pub(super) argv: Vec<OsString>,
-    /// Where it begins, which it can write unless its profile says otherwise.
+    /// The working folder, which the command can write unless its profile forbids it.
     pub(super) folder: PathBuf,
-    /// What else it can read.
+    /// Further folders that it can read.
     pub(super) readable: Vec<PathBuf>,
-    /// Variables of its own, over all others.
+    /// Its own variables, which override all others.
     pub(super) variables: Vec<(&'static str, String)>,
     pub(super) profile: SandboxProfile,
     pub(super) time_limit: Duration,
 }
 
-/// Why it did not do what it was to do.
+/// The reasons for the failure of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Nothing can start it.
+    /// There is no launcher.
     #[error(
         "this host cannot start processes: whoever made it handed over no program that is a launcher"
     )]
@@ -45,31 +45,31 @@ pub enum RunError {
     /// It did not start.
     #[error("`{program}` did not start: {source}")]
     Launch {
-        /// What.
+        /// The program.
         program: String,
         /// Why.
         #[source]
         source: LaunchError,
     },
-    /// A variable that no process is given.
+    /// A variable that no process may get.
     #[error(transparent)]
     Environment(#[from] EnvironmentRefusal),
-    /// It ran too long.
+    /// It exceeded its time limit.
     #[error("`{program}` had not ended after {} s, and was stopped", after.as_secs())]
     TimedOut {
-        /// What.
+        /// The program.
         program: String,
-        /// How long it had.
+        /// The limit.
         after: Duration,
     },
-    /// It said that it failed.
+    /// It exited with a failure.
     #[error("`{program}` failed ({how}){}", told(last))]
     Failed {
-        /// What.
+        /// The program.
         program: String,
-        /// Code or signal.
+        /// The exit code or signal.
         how: String,
-        /// The last of what it said.
+        /// The last lines of its standard error.
         last: Vec<String>,
     },
 }
@@ -82,7 +82,7 @@ fn told(last: &[String]) -> String {
     }
 }
 
-/// Runs it to its end; what it wrote to standard output.
+/// Runs it to its end and returns its standard output.
 pub(super) async fn run(
     supply: &ModuleSupply,
     errand: ModuleSetupCommand,
@@ -120,7 +120,7 @@ async fn run_to_its_end(
         if let Some(stdout) = stdout {
             let mut stdout = stdout.take(OUTPUT_BYTES);
             let _ = stdout.read_to_end(&mut text).await;
-            // What is beyond the bound is read and forgotten, so that nobody waits.
+            // Output over the limit is read and dropped, so that the program does not block on a full pipe.
             let _ = tokio::io::copy(&mut stdout.into_inner(), &mut tokio::io::sink()).await;
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -168,10 +168,10 @@ async fn run_to_its_end(
     })
 }
 
-/// A line without what a terminal would act on.
+/// A line without control characters of terminals.
 fn clean(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
-    // A line that was drawn over itself counts as it was drawn last.
+    // If a line was redrawn, only its last version counts.
     let drawn = text.trim_end().rsplit('\r').next().unwrap_or_default();
     drawn
         .chars()

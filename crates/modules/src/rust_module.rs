@@ -1,5 +1,5 @@
-//! Modules in Rust, compiled into the program around the host: mounted once for each session, offered as a source, asked
-//! as hooks, and told what happens to calls.
+//! Modules in Rust, compiled into the program around the host: mounted once per session, offered as a source, and
+//! registered as hooks and witnesses.
 
 mod asking;
 mod mounted;
@@ -31,7 +31,7 @@ use super::{
 use mounted::MountedSet;
 use sessions::RustModuleMounts;
 
-/// How long one handler may take, where nobody says otherwise.
+/// The default time limit of one handler.
 const HANDLER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A module in Rust.
@@ -39,11 +39,11 @@ const HANDLER_LIMIT: Duration = Duration::from_secs(5);
 pub struct RustModule {
     /// Its name.
     pub id: ModuleId,
-    /// What it is for. It decides what is missing where the module fails: a tool, or somebody who looks at calls.
+    /// The kind of module. It decides the loss when the module fails: a tool, or a guard.
     pub kind: ModuleKind,
-    /// What mounts it.
+    /// The module to mount.
     pub module: Arc<dyn Module>,
-    /// What it is mounted with.
+    /// The configuration of the mount.
     pub config: Map<String, Value>,
 }
 
@@ -53,7 +53,7 @@ impl RustModule {
         Self::new(ModuleKind::Tool, id, module)
     }
 
-    /// A module that looks at calls.
+    /// A module with handlers for calls.
     pub fn hook(id: impl Into<Arc<str>>, module: impl Module) -> Self {
         Self::new(ModuleKind::Hook, id, module)
     }
@@ -67,7 +67,7 @@ impl RustModule {
         }
     }
 
-    /// Gives it a configuration.
+    /// Sets its configuration.
     #[must_use]
     pub fn config(mut self, config: Map<String, Value>) -> Self {
         self.config = config;
@@ -111,12 +111,12 @@ struct RustModulesState {
     capabilities: Map<String, Value>,
     sessions: RustModuleMounts,
     listed: Mutex<RustToolList>,
-    /// The hook modules that were mounted for some session. In a later one they may not decline: calls there would run
+    /// The hook modules that were mounted in any session. In a later session they may not decline: its calls would run
     /// unseen by them.
     mounted_hooks: Mutex<BTreeSet<ModuleId>>,
 }
 
-/// What the last list came to.
+/// The result of the last listing.
 #[derive(Default)]
 struct RustToolList {
     names: HashMap<ToolId, String>,
@@ -124,7 +124,7 @@ struct RustToolList {
 }
 
 impl RustModules {
-    /// A set of modules under a name for records. Their order is the order in which they are mounted.
+    /// A set of modules with a name for records, mounted in this order.
     pub fn new(name: impl Into<String>, modules: Vec<RustModule>) -> Self {
         let shared = RustModulesState {
             name: name.into(),
@@ -143,34 +143,34 @@ impl RustModules {
         }
     }
 
-    /// What a failing handler means, module by module. To be said before the set is joined to a host.
+    /// Sets the standing of each module's handlers. Call it before the set joins a host.
     #[must_use]
     pub fn standings(self, standings: ModuleStandings) -> Self {
         self.changed(|shared| shared.standings = standings)
     }
 
-    /// How long one handler may take, and how long all of them together; where the latter is not said, they have as long
-    /// as the host gives every hook.
+    /// Sets the time limits of one handler and of all handlers together. Without the latter they share the host's
+    /// limit for hooks.
     #[must_use]
     pub fn time_limits(mut self, handler: Duration, all: Option<Duration>) -> Self {
         self.time_limit = all;
         self.changed(|shared| shared.handler_limit = handler)
     }
 
-    /// What the host offers to modules, such as `session.working_dir`.
+    /// Sets the capabilities of the host for modules, such as `session.working_dir`.
     #[must_use]
     pub fn capabilities(self, capabilities: Map<String, Value>) -> Self {
         self.changed(|shared| shared.capabilities = capabilities)
     }
 
-    /// Whether `tool:post` is told of failures too, as Amplifier's own loops do.
+    /// Whether `tool:post` follows failures too, as in Amplifier's own loops.
     #[must_use]
     pub fn post_on_failure(mut self, told: bool) -> Self {
         self.post_on_failure = told;
         self
     }
 
-    /// A set that somebody shares already is in use, and stays as it is.
+    /// A set that is already shared is in use, and stays as it is.
     fn changed(mut self, change: impl FnOnce(&mut RustModulesState)) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             change(shared);
@@ -178,7 +178,7 @@ impl RustModules {
         self
     }
 
-    /// Adds the set to a host: its tools, its hooks, and what it hears of calls.
+    /// Adds the set to a host: its tools, its hooks and its witness.
     pub fn join(&self, builder: toolpost_core::HostBuilder) -> toolpost_core::HostBuilder {
         builder
             .source(self.clone())
@@ -186,7 +186,7 @@ impl RustModules {
             .witness(self.witness())
     }
 
-    /// The hooks, to be added to a host in this order.
+    /// The hooks, in the order in which the host must run them.
     pub fn hooks(&self) -> [Arc<dyn Hook>; 2] {
         let desk: Arc<dyn EventDesk> = Arc::new(self.clone());
         ModuleHooks::new(desk)
@@ -195,19 +195,19 @@ impl RustModules {
             .into_hooks()
     }
 
-    /// What hears of calls for the modules, and of sessions that end.
+    /// The witness that sends call events to the modules, and cleans up ended sessions.
     pub fn witness(&self) -> Arc<dyn Witness> {
         Arc::new(EventWitness::new(Arc::new(self.clone())))
     }
 
-    /// Cleans up what no session took over, and waits until every session that ended is cleaned up. For the end of the
-    /// program, after the host was shut down. What went wrong on the way is told.
+    /// Cleans up the unused mount, and waits until every ended session is cleaned up. Call it at the end of the
+    /// program, after the shutdown of the host. Returns the problems of the cleanup.
     pub async fn finish(&self) -> Vec<String> {
         self.shared.sessions.finish().await
     }
 
-    /// The mount of a session. It is made in a task of its own, so that whoever stops waiting for it does not leave half of
-    /// it behind.
+    /// The mount of a session. It is made in a task of its own, so that a dropped caller does not leave half of it
+    /// behind.
     async fn set_of(&self, session: &SessionId) -> Result<Arc<MountedSet>, SourceError> {
         let shared = Arc::clone(&self.shared);
         let session = session.clone();
@@ -224,7 +224,7 @@ impl Source for RustModules {
         &self.shared.name
     }
 
-    /// Compiled into the program, so what a tool says of its class is believed like the program itself.
+    /// The module is compiled into the program, so a tool's class is as trusted as the program itself.
     fn origin(&self) -> EffectOrigin {
         EffectOrigin::HostCode
     }
@@ -270,7 +270,7 @@ impl Source for RustModules {
     }
 }
 
-/// The tools of a set, as the catalog gets them.
+/// The tools of a set, for the catalog.
 fn list(set: &MountedSet) -> (Vec<Declaration>, RustToolList) {
     let mut declarations = Vec::new();
     let mut listed = RustToolList::default();
@@ -297,7 +297,7 @@ fn list(set: &MountedSet) -> (Vec<Declaration>, RustToolList) {
             }
             continue;
         }
-        // The name it is mounted under is the one it is called by.
+        // Calls use the mounted name.
         let spec = ToolSpec {
             name,
             ..tool.spec()

@@ -1,13 +1,13 @@
-//! What modules and their packages are fetched with, and where they are kept. [`Fetcher`](super::Fetcher) and
-//! [`PackageEnvironments`](super::Packages) share one.
+//! The programs and settings for fetching modules and packages, and the folder of the cache.
+//! [`Fetcher`](super::Fetcher) and [`PackageEnvironments`](super::Packages) share one.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use toolpost_processes::{ChildEnvironment, NetworkSettings};
 use toolpost_sandbox::Launcher;
 
-/// Variables that steer how packages are fetched: where the index and the proxies are, and which certificates count.
-/// Whoever gathers the host's environment looks these up for [`ModuleSupply::variables`]; modules never get them by this.
+/// Variables that steer how packages are fetched: the index, the proxies and the certificates. The caller that reads
+/// the host's environment looks these up for [`ModuleSupply::variables`]; they never reach the modules.
 pub const SUPPLY_VARIABLES: [&str; 24] = [
     "ALL_PROXY",
     "CURL_CA_BUNDLE",
@@ -35,7 +35,7 @@ pub const SUPPLY_VARIABLES: [&str; 24] = [
     "http_proxy",
 ];
 
-/// Those of the [`SUPPLY_VARIABLES`] that name files or folders with certificates.
+/// The [`SUPPLY_VARIABLES`] with paths of certificates.
 const CERTIFICATE_VARIABLES: [&str; 6] = [
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
@@ -45,34 +45,33 @@ const CERTIFICATE_VARIABLES: [&str; 6] = [
     "SSL_CERT_FILE",
 ];
 
-/// What modules are fetched with, and where they are kept.
+/// The programs and settings for fetching modules, and the folder of the cache.
 #[derive(Clone, Debug)]
 pub struct ModuleSupply {
-    /// The cache: a folder that only its user can look into, made where it is missing. Several hosts may share one.
+    /// The cache: a folder with access for its user alone, created if it is missing. Several hosts may share it.
     pub cache: PathBuf,
-    /// Starts git, Python and the installers. Without one, only paths and archives can be had.
+    /// Starts git, Python and the installers. Without it, only paths and archives are available.
     pub launcher: Option<Launcher>,
-    /// What those find in their environment.
+    /// The environment of those programs.
     pub environment: ChildEnvironment,
-    /// Further variables for them alone, such as [`SUPPLY_VARIABLES`].
+    /// Further variables for those programs alone, such as [`SUPPLY_VARIABLES`].
     pub variables: BTreeMap<String, String>,
-    /// Variables for git alone: what opens repositories must not be seen by the code that builds packages.
+    /// Variables for git alone: the build code of packages must not see the keys to repositories.
     pub fetch_variables: BTreeMap<String, String>,
-    /// What they may read beside the system's own folders and the usual toolchains.
+    /// The folders that they may read beside the system's own folders and the usual toolchains.
     pub readable: Vec<PathBuf>,
-    /// Which private addresses archives may come from.
+    /// The private addresses that archives may come from.
     pub network: NetworkSettings,
-    /// Whether anything may be fetched at all.
+    /// Whether fetching is allowed.
     pub reach: ModuleFetchPolicy,
-    /// The Python that environments are made with; `None`: `python3` on the `PATH` of `environment`.
+    /// The Python for environments; `None`: `python3` on the `PATH` of `environment`.
     pub python: Option<PathBuf>,
-    /// Refuse to start anything whose confines are not complete.
+    /// Refuses to start a program whose confines are not complete.
     pub required: bool,
 }
 
 impl ModuleSupply {
-    /// The certificates that the variables name, wherever the operator keeps them: a program that is told of a file must
-    /// be able to read it.
+    /// The certificate files in the variables. They may lie anywhere, and the programs must be able to read them.
     pub(super) fn certificates(&self) -> impl Iterator<Item = PathBuf> {
         let named = CERTIFICATE_VARIABLES
             .iter()
@@ -80,7 +79,7 @@ impl ModuleSupply {
         named.map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    /// What git is started with: its own variables, and the sockets and files that they name.
+    /// The supply for git: with its own variables, and the sockets and files in them.
     pub(super) fn for_git(&self) -> Self {
         let mut supply = self.clone();
         let named = self
@@ -94,31 +93,31 @@ impl ModuleSupply {
     }
 }
 
-/// Whether anything may be fetched.
+/// Whether fetching is allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModuleFetchPolicy {
-    /// What the cache does not have is fetched.
+    /// Missing modules are fetched.
     #[default]
     Online,
-    /// Only what the cache has is there.
+    /// Only the cache is used.
     Offline,
 }
 
-/// Takes the progress of the work on modules.
+/// Receives the progress of the setup.
 pub type SetupProgressSink<'a> = dyn FnMut(ModuleSetupProgress) + Send + 'a;
 
-/// What is going on, for whoever waits.
+/// A step of the setup, for progress output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModuleSetupProgress {
-    /// Something began: `fetching https://…`.
+    /// A step began: `fetching https://…`.
     Step(String),
-    /// A line of a program that is at work.
+    /// A line of a running program's output.
     Line(String),
-    /// So many bytes have come, of so many where that is known.
+    /// The progress of a download, with the total if it is known.
     Bytes {
-        /// Here.
+        /// Bytes so far.
         done: u64,
-        /// In all.
+        /// Bytes in all.
         total: Option<u64>,
     },
 }

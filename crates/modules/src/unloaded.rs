@@ -1,5 +1,5 @@
-//! Modules that a plan names and that are not there. They bring no tools, and are reported wherever somebody looks for
-//! some; and a hook that is not there guards nothing, so calls do not pass as if it had agreed.
+//! Modules of a plan that could not be loaded. They bring no tools and are reported with the listing. In place of
+//! their hooks stand refusals, so that no call passes as if the missing hook had agreed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use toolpost_model::{
     Source, SourceError, SourceProblem, SourceSession, WireNaming,
 };
 
-/// The modules of a plan that could not be loaded, as a source without tools.
+/// The modules of a plan that failed to load, as a source without tools.
 #[derive(Clone, Debug)]
 pub struct UnloadedModules {
     name: String,
@@ -18,7 +18,7 @@ pub struct UnloadedModules {
 }
 
 impl UnloadedModules {
-    /// The failures of one plan, under the name that the plan's source has in records.
+    /// The failures of one plan, under the name of the plan's source in records.
     pub fn new(name: impl Into<String>, failures: Vec<LoadFailure>) -> Self {
         Self {
             name: name.into(),
@@ -26,8 +26,8 @@ impl UnloadedModules {
         }
     }
 
-    /// What stands where the missing hooks should: each refuses what it was to look at, unless the operator says that
-    /// it only observes. Modules that are not named are guards.
+    /// The stand-ins for the missing hooks: each refuses the calls that it should have checked, unless the operator's
+    /// setting is that it only observes. Modules without an entry are guards.
     pub fn hooks(&self, standings: &BTreeMap<ModuleId, HookStanding>) -> Vec<Arc<dyn Hook>> {
         let missing = self
             .failures
@@ -86,7 +86,7 @@ impl Source for UnloadedModules {
     }
 }
 
-/// How a person lets calls pass without a hook that is not there.
+/// A hint for operators who want calls to pass without a missing hook.
 pub(crate) fn observer_hint(module: &ModuleId) -> String {
     format!(
         "hint: mend it; or, if no call depends on it, put `amplifier: {{hooks: {{{module}: observer}}}}` into the \
@@ -94,7 +94,7 @@ pub(crate) fn observer_hint(module: &ModuleId) -> String {
     )
 }
 
-/// A hook that is not there.
+/// The stand-in for a missing hook.
 struct MissingHook {
     name: String,
     standing: HookStanding,

@@ -1,5 +1,5 @@
-//! What happens to calls beside the three events that hooks are asked about, as modules know it: one projection of the
-//! host's lifecycle, for modules in every language.
+//! The call events of modules beside the three that hooks answer: one projection of the host's lifecycle, for modules
+//! in every language.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use toolpost_model::{
 
 /// Takes events for the handlers of a session's modules.
 pub trait EventTaker: Send + Sync + 'static {
-    /// Whether an event would concern any handler, so that it is worth making.
+    /// Whether an event has a handler, so that it is worth building.
     fn concerns(&self, event: &str) -> bool;
 
-    /// Takes an event. Never waits; what finds no room is lost.
+    /// Takes an event. Never waits; an event that finds no room is dropped.
     fn tell(&self, session: &SessionId, event: &'static str, data: Value);
 
-    /// A session is over.
+    /// Ends a session.
     fn session_closed(&self, session: &SessionId);
 }
 
-/// Tells modules what happens to calls: `artifact:*`, `approval:*`, `policy:violation`, `cancel:*`, and `tool:error` of
-/// calls that find no tool.
+/// Sends modules the call events `artifact:*`, `approval:*`, `policy:violation`, `cancel:*`, and `tool:error` of calls
+/// that find no tool.
 pub struct EventWitness(Arc<dyn EventTaker>);
 
 impl EventWitness {
@@ -71,7 +71,7 @@ impl EventWitness {
         });
     }
 
-    /// What a successful call used, as far as it was known beforehand by path.
+    /// Reports a path that a successful call used, as far as it was known before the call.
     fn artifact(&self, call: &WitnessedCall, used: &ResourceUse, at: Timestamp) {
         let Some(path) = used.key.as_str().strip_prefix("path:") else {
             return;
@@ -91,7 +91,7 @@ impl EventWitness {
     }
 }
 
-/// The name that modules know the tool by. A call that found no tool has only the name it asked for.
+/// The tool's name in the plan. A call that found no tool has only the requested name.
 fn mount_name(call: &WitnessedCall) -> &str {
     call.declaration()
         .map_or(&call.tool, |declaration| ToolSpec::native_name(declaration))
@@ -152,7 +152,7 @@ impl Witness for EventWitness {
             | ErrorClass::HookBlocked => self.tell(call, events::POLICY_VIOLATION, at, |facts| {
                 events::policy_violation(facts, error.class.as_str(), &error.message)
             }),
-            // Hooks are asked about calls of tools; a call that finds none ends before them.
+            // Hooks get the calls of existing tools; a call that finds no tool ends before them.
             ErrorClass::UnknownTool => self.tell(call, events::TOOL_ERROR, at, |facts| {
                 events::tool_error(facts, result.timings.total_us / 1_000, &of_result(result))
             }),

@@ -1,10 +1,10 @@
-//! Reads the arguments of a call for the native tools, without copying them: content may be megabytes, and three stages
-//! look at it.
+//! Reads the arguments of a call for the native tools without copying them: content may have megabytes, and three
+//! stages read it.
 
 use serde::Deserialize;
 use toolpost_model::{CallInput, InputRefusal, ToolFailure};
 
-/// The arguments of a call that was checked, where a misfit means that the caller left the check out.
+/// The arguments of a call that `check` has accepted. An error means that the caller skipped `check`.
 pub(super) fn read_arguments<'a, A: Deserialize<'a>>(
     input: &'a CallInput,
 ) -> Result<A, ToolFailure> {
@@ -12,7 +12,7 @@ pub(super) fn read_arguments<'a, A: Deserialize<'a>>(
         .map_err(|error| ToolFailure::invalid(error.to_string()))
 }
 
-/// The same for `check`, where a misfit is a refusal.
+/// The arguments for `check`, where an error is a refusal.
 pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(
     input: &'a CallInput,
 ) -> Result<A, InputRefusal> {

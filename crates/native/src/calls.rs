@@ -1,7 +1,6 @@
-//! Tools on other calls of the same caller: for calls that were started in the background, on any face.
+//! Tools on other calls of the same caller, for calls that were started in the background on any face.
 //!
-//! They need no turn of their own: a call that may only run alone in its session can be looked at and stopped while it
-//! runs.
+//! They need no exclusive turn: a call that runs alone in its session can be looked at and stopped while it runs.
 
 mod call_cancel;
 mod call_result;
@@ -19,12 +18,11 @@ use toolpost_model::{
 use self::{call_cancel::CallCancel, call_result::CallResultTool};
 use super::declaration;
 
-/// The tools.
 pub(super) fn tools() -> Vec<Arc<dyn DynTool>> {
     vec![Arc::new(CallResultTool), Arc::new(CallCancel)]
 }
 
-/// What both have in common. Deferred: only who starts calls in the background needs them.
+/// The declaration of both. It is deferred, because only agents with background calls need it.
 fn declare<In: JsonSchema>(name: &str, description: &str) -> Declaration {
     let class = EffectClass::Read;
     let mut declaration = declaration::declare::<In, CallStatusResult>(
@@ -40,7 +38,7 @@ fn declare<In: JsonSchema>(name: &str, description: &str) -> Declaration {
     declaration
 }
 
-/// They touch nothing but calls that are their caller's own.
+/// Both only affect calls of their own caller.
 fn effects() -> Effects {
     Effects {
         unscheduled: true,
@@ -116,7 +114,7 @@ enum BackgroundCallStatus {
     Unknown,
 }
 
-/// A report as an answer: where the call stands, and then what it said itself.
+/// A report as output: the state of the call, then its own content.
 fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
     let CallReport {
         invocation_id,

@@ -1,9 +1,9 @@
-//! `code.run_code`: runs a piece of Python that may call the session's tools.
+//! `code.run_code`: runs Python that may call the session's tools.
 //!
-//! One call with a loop in it replaces a dozen turns of a model. The code itself can do nothing: it runs in a
-//! process without files, network or children ([`worker`]), and whatever it wants from outside it asks for. Each
-//! such call is decided and recorded by itself. Full CPython ([`python3`]) runs in the sandbox that commands run
-//! in, and asks the same way.
+//! One call with a loop replaces a dozen turns of a model. The code itself can only compute: it runs in a process
+//! without files, network or children ([`worker`]) and sends the host a request for everything else. Each such request
+//! is a call that is decided and recorded by itself. Full CPython ([`python3`]) runs in the sandbox of commands and
+//! sends the same requests.
 
 mod conversation;
 mod frame;
@@ -27,19 +27,20 @@ use self::{
     run_code::RunCode,
 };
 
-/// What the operator says of code.
+/// The operator's settings of `run_code`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSettings {
-    /// The tools that code may call: outside tools by id, compiled-in ones also by name; `*` stands for anything. They
-    /// must still be visible to the session, and each call is decided as if the agent had made it.
+    /// The tools that code may call: outside tools by id, compiled-in ones also by name; `*` matches anything. They
+    /// must be visible to the session, and each call is decided as if the agent had made it.
     pub tools: Vec<ToolPattern>,
     /// Memory of one run, in bytes.
     pub memory_bytes: u64,
-    /// Most tool calls of one run.
+    /// The most tool calls of one run.
     pub calls: usize,
-    /// Whether full CPython may be asked for.
+    /// Whether full CPython is available.
     pub python3: bool,
-    /// Keep a process ready for the next session's first run. Not worth it for a host that lives for one call.
+    /// Whether to keep a process ready for the first run of the next session. A host for a single call does not need
+    /// it.
     pub spare: bool,
 }
 
@@ -55,7 +56,7 @@ impl Default for CodeSettings {
     }
 }
 
-/// The tool, and the processes it keeps.
+/// The tool and its processes.
 #[derive(Clone)]
 pub(super) struct CodeTools {
     settings: Arc<CodeSettings>,
@@ -64,7 +65,7 @@ pub(super) struct CodeTools {
 }
 
 impl CodeTools {
-    /// `program`: a binary whose `main` calls [`code_worker_if_asked`] first. `children`: what starts `python3`.
+    /// `program` is a binary with a `main` that calls [`code_worker_if_asked`] first. `children` starts `python3`.
     pub(super) fn new(settings: CodeSettings, program: PathBuf, children: Arc<Children>) -> Self {
         let spare = if settings.spare {
             SpareWorker::Ready
@@ -83,7 +84,7 @@ impl CodeTools {
         vec![Arc::new(RunCode::new(self.clone()))]
     }
 
-    /// Ends what a session has. To be called when it closes.
+    /// Ends the session's processes. The host calls it when the session closes.
     pub(super) fn session_closed(&self, session: &SessionId) {
         self.pool.close(session);
     }

@@ -1,5 +1,5 @@
-//! Commands as tools: namespace `commands`. An operator declares a program with typed parameters, and it becomes a
-//! tool of that name. No shell is anywhere near: every argument of the template becomes one argument of the process.
+//! Commands as tools: namespace `commands`. An operator declares a program with typed parameters, which becomes a tool
+//! of that name. No shell is involved: every argument of the template becomes one argument of the process.
 
 mod declaration;
 mod error;
@@ -22,7 +22,7 @@ pub use self::{
 };
 use super::shell::BackgroundProcesses;
 
-/// Makes the declared commands into tools. A declaration that cannot work is refused here, not at its first call.
+/// Builds the tools of the declared commands. A declaration that cannot work is refused here and not at its first call.
 pub(super) fn tools(
     children: &Arc<Children>,
     processes: &Arc<BackgroundProcesses>,

@@ -1,4 +1,4 @@
-//! The part of a declaration that all native tools have.
+//! The common part of all native tools' declarations.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use toolpost_model::{ClassFact, Declaration, EffectClass, RiskLevel, ToolId, Too
 
 use super::literal;
 
-/// Declares a tool with what follows from its namespace and its class. `In` and `Out` give the schemas.
+/// Declares a tool with the defaults of its namespace and class. `In` and `Out` give the schemas.
 pub(super) fn declare<In: JsonSchema, Out: JsonSchema>(
     kind: ToolKind,
     namespace: &str,
@@ -27,7 +27,7 @@ pub(super) fn declare<In: JsonSchema, Out: JsonSchema>(
     declaration
 }
 
-/// How much a tool of a class puts at risk.
+/// The risk of a tool of this class.
 pub(super) fn risk_of(class: EffectClass) -> RiskLevel {
     match class {
         EffectClass::Read => RiskLevel::Low,

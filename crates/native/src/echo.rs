@@ -1,4 +1,4 @@
-//! `host.echo`: the smallest tool there is. For trying out a host, a face or a client.
+//! `host.echo`: the smallest tool, to try out a host, a face or a client.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
-//! The file tools: namespace `files`, one tool a file.
+//! The file tools: namespace `files`, one tool per file.
 //!
-//! Each tool parses its path by the lexical rule (`check`, no I/O), finds the place beneath the workspace's
-//! descriptor (`effects` and `execute`, through [`Workspace::locate`]) and works on descriptors from there on.
-//! A path string is never opened twice, so there is nothing to win by swapping what it names.
+//! Each tool parses its path by the lexical rule (`check`, no I/O), finds the place beneath the workspace's descriptor
+//! (`effects` and `execute`, through [`Workspace::locate`]) and uses descriptors from there on. A path string is never
+//! opened twice, so a process that swaps names in between gains nothing.
 
 mod apply_patch;
 mod delete_file;
@@ -41,7 +41,7 @@ pub(super) use self::{
 
 use super::{declaration, workspace_tool::on_workspace};
 
-/// The file tools, all on one workspace.
+/// The file tools on one workspace.
 pub(super) fn tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
         on_workspace::<read_file::ReadFile>(workspace),
@@ -55,7 +55,7 @@ pub(super) fn tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     ]
 }
 
-/// What all file tools have in common. `In` and `Out` give the schemas.
+/// The common declaration of the file tools. `In` and `Out` give the schemas.
 fn declare<In: JsonSchema, Out: JsonSchema>(
     name: &str,
     description: &str,
@@ -76,7 +76,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(
     declaration
 }
 
-/// Says in the description which roots there are besides the primary one: nobody could guess their paths.
+/// Adds the other roots to the description, because an agent could not guess their paths.
 fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
     let told: Vec<String> = workspace
         .roots()
@@ -92,7 +92,7 @@ fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
     }
 }
 
-/// What a tool that only reads `path` touches: the real place, however the path spells it.
+/// The effects of a tool that only reads `path`: on the real place, regardless of the path's spelling.
 pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let requested = workspace.request(path).ok()?;
     let place = workspace
@@ -101,19 +101,19 @@ pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects>
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), ResourceAccess::Read))
 }
 
-/// A path that a call will change.
+/// A path that a call changes.
 #[derive(Clone, Copy)]
 pub(super) struct PathChange<'a> {
     path: &'a str,
-    /// Directories above it are made where they are missing.
+    /// Missing directories above it are created.
     create_directories: bool,
     last_link: LastLink,
-    /// What was there before comes to light: it is shown, compared, or gets a name under which it can be read.
+    /// The result shows or compares the old content, or gives it a name under which it can be read.
     reveals: bool,
 }
 
 impl<'a> PathChange<'a> {
-    /// The content of a file is replaced, and the old one not told.
+    /// A change of a file's content that does not reveal the old content.
     pub(super) fn content(path: &'a str) -> Self {
         Self {
             path,
@@ -123,7 +123,7 @@ impl<'a> PathChange<'a> {
         }
     }
 
-    /// The name itself is changed, be it a link.
+    /// A change of the name itself, which may be a link.
     pub(super) fn name(path: &'a str) -> Self {
         Self {
             last_link: LastLink::Keep,
@@ -131,7 +131,7 @@ impl<'a> PathChange<'a> {
         }
     }
 
-    /// Directories above it are made where they are missing.
+    /// Also creates missing directories above the path.
     pub(super) fn with_directories(self, create_directories: bool) -> Self {
         Self {
             create_directories,
@@ -139,7 +139,7 @@ impl<'a> PathChange<'a> {
         }
     }
 
-    /// What was there before comes to light, so that whoever may not read it may not do this either.
+    /// Also reveals the old content, so that a call that may not read it may not do this either.
     pub(super) fn revealing(self) -> Self {
         Self {
             reveals: true,
@@ -148,7 +148,7 @@ impl<'a> PathChange<'a> {
     }
 }
 
-/// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
+/// Adds the resources of a change of one path to `effects`, and the caution if the place is protected.
 pub(super) fn change_effects(
     workspace: &Workspace,
     effects: Effects,
@@ -168,7 +168,7 @@ pub(super) fn change_effects(
     let (place, used) = match located {
         Ok(located) => {
             let used = match &located.found {
-                // Making directories changes the topmost of them, and what is beneath is covered by that.
+                // Creating directories changes the topmost new one; a lock on it covers everything beneath.
                 PathTarget::Missing { rest, .. } if create_directories && rest.len() > 1 => {
                     located.path.join(&rest[0])
                 }
@@ -183,13 +183,15 @@ pub(super) fn change_effects(
     let caution = workspace.caution(&requested, &place);
     let mut effects = effects.using(key(workspace, &used), ResourceAccess::Write);
     if workspace.guards_repositories() {
-        // Two calls at a time could each bring a piece of a repository, and neither would see the other's.
+        // A repository consists of several pieces. Two calls at the same time could each create one, and neither check
+        // would see the other's. Locks on the folders that could become a repository let the second call run after the
+        // first, when its piece exists.
         for folder in folders_in_the_making(&place) {
             effects = effects.using(key(workspace, folder), ResourceAccess::Write);
         }
     }
     if used != place {
-        // The lock above covers it, but rules speak of the file itself.
+        // The lock on the directory covers the file, but rules need the file's own path.
         effects = effects.using(key(workspace, &place), ResourceAccess::Write);
     }
     if reveals {
@@ -201,7 +203,7 @@ pub(super) fn change_effects(
     })
 }
 
-/// Adds a reason to look at one place.
+/// Adds a caution about one place.
 fn with_caution(workspace: &Workspace, effects: Effects, caution: PlaceCaution) -> Effects {
     match caution.effect {
         PlaceEffect::RunsCode => cautioned(effects, Some(caution.text)),
@@ -211,15 +213,14 @@ fn with_caution(workspace: &Workspace, effects: Effects, caution: PlaceCaution) 
     }
 }
 
-/// Adds all reasons that were found.
+/// Adds all cautions.
 fn with_cautions(workspace: &Workspace, effects: Effects, found: Vec<PlaceCaution>) -> Effects {
     found.into_iter().fold(effects, |effects, caution| {
         with_caution(workspace, effects, caution)
     })
 }
 
-/// Adds a reason to look where all that is changed together makes a repository, of which each change by itself is only
-/// a piece.
+/// Adds a caution if all changes together make a repository, while each change by itself is only a piece of one.
 fn with_repositories(workspace: &Workspace, effects: Effects) -> Effects {
     let changed = effects
         .uses
@@ -235,7 +236,7 @@ fn with_repositories(workspace: &Workspace, effects: Effects) -> Effects {
     }
 }
 
-/// Says that something was passed over, and nothing of what it was.
+/// The note that entries were skipped, without their names.
 pub(super) fn kept_by_rules(entries: u64) -> String {
     let noun = if entries == 1 {
         "entry is"
@@ -245,7 +246,7 @@ pub(super) fn kept_by_rules(entries: u64) -> String {
     format!("{entries} {noun} kept from this call by rules")
 }
 
-/// Refuses what cannot be a digest.
+/// Refuses a text that is not a digest.
 fn check_digest(expected_sha256: Option<&str>) -> Result<(), InputRefusal> {
     match expected_sha256 {
         Some(digest)
@@ -261,8 +262,8 @@ fn check_digest(expected_sha256: Option<&str>) -> Result<(), InputRefusal> {
     }
 }
 
-/// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share
-/// a key and thereby wait for one another, which is harmless.
+/// The resource key of a place. Names that differ only in bytes that are not UTF-8 share a key and thereby exclude each
+/// other, which is harmless.
 fn key(workspace: &Workspace, place: &Path) -> ResourceKey {
     ResourceKey::path(&workspace.absolute(place).to_string_lossy())
 }

@@ -1,8 +1,8 @@
 //! The HTTP tools: namespace `http`.
 //!
-//! What a URL leads to is looked at three times: its host if that is an address (`target`), every address its name
-//! stands for before a connection is made (`names`), and who really answered (`exchange`); all of it again at every
-//! redirect. Bodies are counted while they come in, after decompression, and everything ends at the deadline.
+//! The target of a URL is checked three times: its host if that is an address (`target`), every address of its name
+//! before a connection is made (`names`), and the peer that answered (`exchange`); all of this again at every redirect.
+//! Bodies are counted as they arrive, after decompression, and everything ends at the deadline.
 
 mod body;
 mod charset;
@@ -22,12 +22,12 @@ use toolpost_processes::{HttpClients, HttpTarget, NetworkSettings, Workspace};
 
 use super::declaration;
 
-/// The longest time a call may give itself.
+/// The longest time limit of a call.
 const LONGEST_SECONDS: u64 = 300;
-/// What the host should allow a call: a little more, so that the tool itself says what it waited for.
+/// The time limit of the host is a little longer, so that the tool itself reports its timeout.
 const TIMEOUT_MS: u64 = (LONGEST_SECONDS + 10) * 1000;
 
-/// The HTTP tools. Bodies are saved into files of `workspace`.
+/// The HTTP tools. They save bodies to files of `workspace`.
 pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec<Arc<dyn DynTool>> {
     let network = Arc::new(HttpToolNetwork {
         clients: HttpClients::new(settings.names.clone()),
@@ -39,13 +39,13 @@ pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec
     ]
 }
 
-/// What both tools work with.
+/// The state of both tools.
 struct HttpToolNetwork {
     settings: NetworkSettings,
     clients: HttpClients,
 }
 
-/// What both tools have in common.
+/// The common declaration.
 fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
     let class = EffectClass::Network;
     let mut declaration =
@@ -62,8 +62,8 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
     declaration
 }
 
-/// The scheduler's name of what a URL stands for, and the fact that a decision is made on: scheme, host, port and
-/// path as they will be requested. The query is among the arguments.
+/// The resource key of a URL, which is also the fact for a decision: scheme, host, port and path as they will be
+/// requested. The query belongs to the arguments.
 fn key(target: &HttpTarget) -> ResourceKey {
     let url = &target.url;
     let host = url.host_str().unwrap_or_default();
@@ -74,7 +74,7 @@ fn key(target: &HttpTarget) -> ResourceKey {
     )
 }
 
-/// A number of seconds that a call may give itself.
+/// Refuses a time limit out of range.
 fn check_seconds(seconds: u64) -> Result<(), InputRefusal> {
     match seconds {
         1..=LONGEST_SECONDS => Ok(()),

@@ -1,7 +1,7 @@
-//! The native tools: code of this host, so what they say of their effects is taken at its word.
+//! The native tools. They are code of this host, so the host trusts their claims about effects.
 //!
-//! They work on one [`Workspace`]. The binary opens it and registers [`native_source`] with the catalog; nothing here
-//! knows the catalog.
+//! They work on one [`Workspace`]. The binary opens it and registers [`native_source`] with the catalog; this crate
+//! does not use the catalog.
 #![warn(missing_docs)]
 
 mod arguments;
@@ -33,28 +33,29 @@ pub use self::{
     shell::SpoolDirectory,
 };
 
-/// What the native tools are made of.
+/// The inputs of [`native_source`].
 pub struct NativeParts {
-    /// Where they work.
+    /// The workspace of the tools.
     pub workspace: Arc<Workspace>,
-    /// Starts their processes.
+    /// The launcher for their processes.
     pub launcher: Option<Launcher>,
-    /// What those are started with.
+    /// The settings of their processes.
     pub children: ChildSettings,
-    /// Where their output is kept.
+    /// The storage for their output.
     pub spool: SpoolDirectory,
-    /// Where they may go on the network.
+    /// The network settings.
     pub network: NetworkSettings,
-    /// What code may do.
+    /// The settings of `run_code`.
     pub code: CodeSettings,
-    /// Commands of the operator's own.
+    /// The operator's commands.
     pub commands: Vec<CommandDeclaration>,
-    /// A binary whose `main` calls [`code_worker_if_asked`] first, usually this one. Without it code does not run.
+    /// A binary with a `main` that calls [`code_worker_if_asked`] first, usually this one. Without it `run_code` is not
+    /// available.
     pub program: Option<PathBuf>,
 }
 
 impl NativeParts {
-    /// Tools on a workspace and nothing else: no process can be started, no private address reached.
+    /// Tools on a workspace and nothing else: they start no process and reach no private address.
     pub fn on(workspace: Arc<Workspace>) -> Self {
         Self {
             workspace,
@@ -96,7 +97,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     tools.extend(results::tools(Arc::clone(&workspace)));
     tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
-    // Last, because the names of tools are given out in this order.
+    // Last, because the names of tools are assigned in this order.
     tools.extend(command::tools(&children, &processes, commands)?);
     Ok(
         ToolSet::new("native", tools).when_session_closes(move |session| {
@@ -108,8 +109,8 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     )
 }
 
-/// Unwraps what was parsed from a literal in this crate. A bad literal is a mistake of ours that the first test
-/// run shows, and `HookRequestTool::declaration` has no way to report it.
+/// Unwraps a value that was parsed from a literal in this crate. A bad literal is a bug that the first test run shows,
+/// and `Tool::declaration` has no way to report it.
 #[expect(
     clippy::expect_used,
     reason = "only literals of this crate pass through, and every one is tested"

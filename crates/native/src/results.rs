@@ -1,7 +1,7 @@
-//! The tools on kept results: namespace `results`, one tool a file.
+//! The tools on kept results: namespace `results`, one tool per file.
 //!
-//! A result that is too large to be shown is kept whole, and its answer names it. These tools show any part of it. They
-//! ask the host for it, which lets a caller see what its own calls made and nothing else; what they show is never kept
+//! A result that is too large to be shown is stored whole, and its output names it. These tools show any part of it.
+//! They read it through the host, which gives a caller only results of its own calls. Their own output is never stored
 //! a second time.
 
 mod json;
@@ -22,12 +22,12 @@ use toolpost_processes::Workspace;
 use self::{read_result::ReadResultTool, search_result::SearchResult};
 use super::declaration;
 
-/// Most text shown at once, in bytes: within what a host shows of a result unless its operator says otherwise.
+/// The most bytes of shown text: within the default limit of a host.
 const SHOWN_BYTES: usize = 48 << 10;
 /// How much is read at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The tools. Their work is done on the workspace's threads.
+/// The tools. Their work runs on the workspace's threads.
 pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
         Arc::new(ReadResultTool::new(Arc::clone(&workspace))),
@@ -35,7 +35,7 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     ]
 }
 
-/// What both have in common.
+/// The common declaration.
 fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
     let class = EffectClass::Read;
     let mut declaration =
@@ -48,7 +48,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
     declaration
 }
 
-/// They touch nothing but results of their caller's own calls.
+/// They only affect results of their own caller's calls.
 fn effects() -> Effects {
     Effects {
         concurrency_safe: true,

@@ -1,7 +1,7 @@
-//! The search tools: namespace `search`, one tool a file.
+//! The search tools: namespace `search`, one tool per file.
 //!
-//! Both walk a tree beneath a directory that the workspace's path rules found, on threads of the call's own, and
-//! keep only the newest of what they find. [`walk`] knows the tree, [`newest`] the order, [`watch`] the clock.
+//! Both walk a tree beneath a directory that the workspace's path rules found, on threads of the call's own, and keep
+//! only the newest hits. [`walk`] covers the tree, [`newest`] the order, [`watch`] the clock.
 
 mod error;
 mod glob;
@@ -29,12 +29,12 @@ pub(super) use self::{
 };
 use super::{declaration, workspace_tool::on_workspace};
 
-/// How far `offset` and `limit` together may reach: that many hits are held to find the newest.
+/// The limit on `offset` and `limit` together: that many hits are held to find the newest.
 const REACH: usize = 50_000;
-/// Most bytes of paths on one page.
+/// The most bytes of paths on one page.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// The search tools, on one workspace.
+/// The search tools on one workspace.
 pub(super) fn tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
         on_workspace::<glob::GlobTool>(workspace),
@@ -42,7 +42,7 @@ pub(super) fn tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     ]
 }
 
-/// What both have in common. `In` and `Out` give the schemas.
+/// The common declaration. `In` and `Out` give the schemas.
 fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> Declaration {
     let class = EffectClass::Read;
     let mut declaration =
@@ -56,7 +56,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
     declaration
 }
 
-/// Which part of the hits is wanted.
+/// The requested part of the hits.
 #[derive(Clone, Copy)]
 struct SearchPageRange {
     offset: usize,
@@ -69,7 +69,7 @@ impl SearchPageRange {
         self.offset + self.limit
     }
 
-    /// `max_limit` is the tool's own bound.
+    /// `max_limit` is the tool's own limit.
     fn check(self, max_limit: usize) -> Result<(), InputRefusal> {
         if !(1..=max_limit).contains(&self.limit) {
             let message = format!(
@@ -89,8 +89,8 @@ impl SearchPageRange {
     }
 }
 
-/// The hits of a page: those behind `offset`, as far as their paths have no more than [`PAGE_BYTES`] together. At least
-/// one is shown, so that the next page begins behind it.
+/// The hits of a page: those after `offset`, as long as their paths have no more than [`PAGE_BYTES`] together. At least
+/// one is shown, so that the next page makes progress.
 fn page_of(hits: &[SearchHit], offset: usize) -> impl Iterator<Item = &SearchHit> {
     let mut bytes = 0;
     hits.iter().skip(offset).take_while(move |hit| {

@@ -1,8 +1,8 @@
-//! The shell and the processes it leaves running: namespace `shell`, one tool a file.
+//! The shell and its background processes: namespace `shell`, one tool per file.
 //!
-//! A command is started by the launcher within the confines of its profile ([`Children`]), its output goes into an
-//! [`OutputLog`](log::OutputLog) and out as events, and the model is given the head and the tail of it. What is kept
-//! for a session lives in [`BackgroundProcesses`].
+//! The launcher starts a command within the confines of its profile ([`Children`]). Its output goes to an
+//! [`OutputLog`](log::OutputLog) and to events, and the model gets its head and tail. [`BackgroundProcesses`] holds the
+//! processes of sessions.
 
 mod kept;
 mod log;
@@ -39,7 +39,7 @@ pub use spool::SpoolDirectory;
 
 use super::declaration;
 
-/// The tools, all on the same processes.
+/// The tools on one set of processes.
 pub(super) fn tools(
     children: &Arc<Children>,
     processes: &Arc<BackgroundProcesses>,
@@ -62,7 +62,7 @@ pub(super) fn tools(
     ]
 }
 
-/// What the tools have in common. `In` and `Out` give the schemas.
+/// The common declaration. `In` and `Out` give the schemas.
 fn declare<In: JsonSchema, Out: JsonSchema>(
     name: &str,
     description: &str,

@@ -1,4 +1,4 @@
-//! The form of the tools that work on one workspace and on its threads: files and search.
+//! The common form of the tools that work on one workspace and on its threads: files and search.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -20,7 +20,7 @@ pub(super) trait WorkspaceTool: Send + Sync + 'static {
 
     fn effects(workspace: &Workspace, arguments: &Self::Arguments<'_>) -> Option<Effects>;
 
-    /// Does the work, on a thread of the workspace.
+    /// Runs the tool, on a thread of the workspace.
     fn run(
         workspace: &Workspace,
         arguments: &Self::Arguments<'_>,

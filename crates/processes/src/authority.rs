@@ -1,5 +1,5 @@
-//! Authorities that rules delegate decisions to: a program of the operator, started for every question, or a policy
-//! endpoint that is asked over HTTP in the form of OPA's data API.
+//! Authorities that rules delegate decisions to: a program of the operator that is started for every question, or a
+//! policy endpoint with the protocol of OPA's data API.
 
 mod endpoint;
 mod program;
@@ -21,20 +21,20 @@ use crate::{
 
 use endpoint::PolicyEndpoint;
 
-/// What the operator says of an authority.
+/// The operator's settings of an authority.
 #[derive(Clone, Debug)]
 pub struct AuthorityDeclaration {
     /// The name that rules use.
     pub name: AuthorityName,
-    /// How it is asked.
+    /// How questions reach it.
     pub reach: AuthorityReach,
-    /// How long it may take.
+    /// Its time limit for one question.
     pub time_limit: Duration,
-    /// How long answers are kept for calls with the same input; `None`: it is asked about every call.
+    /// How long answers are kept for calls with the same input. With `None` it is asked about every call.
     pub keeps_answers_for: Option<Duration>,
 }
 
-/// How an authority is asked.
+/// How questions reach an authority.
 #[derive(Clone, Debug)]
 pub enum AuthorityReach {
     /// A program in the confines of a hook.
@@ -43,60 +43,60 @@ pub enum AuthorityReach {
     Endpoint(EndpointDeclaration),
 }
 
-/// A policy endpoint. Its address is the operator's own word, so it may be private.
+/// A policy endpoint. Its address comes from the operator, so it may be private.
 #[derive(Clone, Debug)]
 pub struct EndpointDeclaration {
-    /// Where questions are sent.
+    /// The address for questions.
     pub url: Url,
     /// The largest answer, in bytes.
     pub max_answer: usize,
-    /// The credential that is sent along. Its `urls` must cover the address.
+    /// The credential of the requests. Its `urls` must cover the address.
     pub credential: Option<Credential>,
 }
 
-/// What the authorities of a configuration are made of.
+/// The inputs of [`configured_authorities`].
 pub struct AuthorityParts {
-    /// What programs are started with. `None`: nothing can start them.
+    /// The inputs for starting programs. With `None` no program can be started.
     pub programs: Option<(Arc<Workspace>, Launcher, ChildSettings)>,
     /// The authorities.
     pub authorities: Vec<AuthorityDeclaration>,
 }
 
-/// An authority that cannot be made.
+/// An authority that cannot be configured.
 #[derive(Debug, thiserror::Error)]
 #[error("authority `{authority}`: {problem}")]
 pub struct AuthorityError {
-    /// Which.
+    /// The authority's name.
     pub authority: AuthorityName,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: AuthorityProblem,
 }
 
-/// What is wrong with an authority.
+/// Why an authority cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityProblem {
-    /// Nothing to run.
+    /// The command is empty.
     #[error("its command names no program")]
     NoProgram,
-    /// Nothing can start its program.
+    /// The host cannot start its program.
     #[error("its program cannot be started: the host has no workspace or no launcher")]
     NoLauncher,
-    /// A variable that no child is given.
+    /// A variable that no child gets.
     #[error(transparent)]
     Environment(#[from] EnvironmentRefusal),
     /// Its credential is for other addresses.
     #[error("the credential `{0}` is not for `{1}`; add the address to its `urls`")]
     CredentialElsewhere(String, Url),
-    /// Its credential can be in no header.
+    /// The credential's value is not valid in a header.
     #[error("the value of the credential `{0}` cannot be sent in a header")]
     CredentialValue(String),
-    /// There is no HTTP client.
+    /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be set up: {0}")]
     Client(String),
 }
 
-/// Makes the declared authorities. What cannot work is refused here, not at the first call.
+/// Builds the declared authorities. One that cannot work is refused here and not at the first call.
 pub fn configured_authorities(
     parts: AuthorityParts,
 ) -> Result<Vec<Arc<dyn DecisionAuthority>>, AuthorityError> {
@@ -132,7 +132,7 @@ fn made(
     Ok(Arc::new(ConfiguredAuthority { declaration, asked }))
 }
 
-/// An authority of the configuration, ready to be asked.
+/// An authority of the configuration, ready for questions.
 struct ConfiguredAuthority {
     declaration: AuthorityDeclaration,
     asked: AskedAuthority,

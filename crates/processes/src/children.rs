@@ -1,5 +1,5 @@
-//! How the native tools start processes: within which confines, with which environment, and what is said when that
-//! cannot be done. The shell, declared commands and code come through here.
+//! Starts processes for the native tools: their confines, their environment, and the failures of starting them. The
+//! shell, declared commands and code use it.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,26 +22,25 @@ use crate::workspace::{
     KeptError, KeptPaths, PlaceEffect, ProcessPathView, ProtectedPath, Workspace, find_kept,
 };
 
-/// What every child of the native tools is started with. The operator's part of it stands in the section `sandbox`
-/// of the configuration.
+/// Settings of all children of the native tools. The operator's part is in the section `sandbox` of the configuration.
 #[derive(Clone, Debug)]
 pub struct ChildSettings {
-    /// What children may do where nobody says otherwise.
+    /// The default profile of children.
     pub profile: SandboxProfile,
-    /// How much they may use.
+    /// Their resource limits.
     pub limits: ProcessLimits,
-    /// Refuse to run anything whose profile cannot be enforced completely.
+    /// Refuse to run a child if its profile cannot be enforced completely.
     pub required: bool,
-    /// Further paths they may read.
+    /// Further paths that they may read.
     pub readable: Vec<PathBuf>,
-    /// What they find in their environment.
+    /// Their environment.
     pub environment: ChildEnvironment,
-    /// Paths they may not see, such as the host's data directory.
+    /// Paths that they may not see, such as the host's data directory.
     pub masked: Vec<PathBuf>,
-    /// How long one may run in the background. A session ends its processes when it closes, but not every session
+    /// How long a child may run in the background. A session ends its processes when it closes, but not every session
     /// closes.
     pub lifetime: Duration,
-    /// How many may run in the background at the same time, divided among callers.
+    /// The most children in the background at the same time, divided among callers.
     pub background: DividedLimit,
 }
 
@@ -67,19 +66,19 @@ pub struct Children {
     workspace: Arc<Workspace>,
 }
 
-/// One child to start.
+/// A child to start.
 pub struct ChildProcessSpec {
     /// The program, and its arguments.
     pub argv: Vec<OsString>,
-    /// All variables it has.
+    /// Its complete environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: PathBuf,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Stdin,
-    /// Where its errors are written.
+    /// Its standard error.
     pub stderr: StderrTarget,
-    /// What confines it.
+    /// Its confines.
     pub confines: Confines,
 }
 
@@ -97,17 +96,17 @@ impl Children {
         }
     }
 
-    /// The workspace that children work in.
+    /// The workspace of the children.
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
-    /// What all children are started with.
+    /// The settings of all children.
     pub fn settings(&self) -> &ChildSettings {
         &self.settings
     }
 
-    /// What must be done before anything can be started at all.
+    /// The setup that is missing before any child can be started.
     pub fn missing_setup(&self) -> Option<String> {
         self.launcher.is_none().then(|| {
             "processes cannot be started: this host was made without a launcher (an embedder calls \
@@ -116,7 +115,7 @@ impl Children {
         })
     }
 
-    /// Refuses what the operator does not want to run unconfined, before anybody decides about it.
+    /// Refuses a profile that the operator does not want to run unconfined. Called before the call is decided.
     pub fn check(&self, profile: SandboxProfile) -> Result<(), InputRefusal> {
         let Some(lack) = self.lack(profile).filter(|_| self.settings.required) else {
             return Ok(());
@@ -132,18 +131,18 @@ impl Children {
         })
     }
 
-    /// Why a person should look at every command: nothing, or too little, would confine it.
+    /// The caution for effects if the sandbox would be missing or incomplete.
     fn caution(&self, profile: SandboxProfile) -> Option<String> {
         self.lack(profile)
     }
 
-    /// What the machine cannot give of a profile that promises confinement.
+    /// The part of a confining profile that the machine cannot provide.
     fn lack(&self, profile: SandboxProfile) -> Option<String> {
         let confined = match profile {
             SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
                 true
             }
-            // The operator has said that nothing is to confine it.
+            // The operator chose to run without confines.
             SandboxProfile::None => false,
         };
         let tier = self
@@ -160,7 +159,7 @@ impl Children {
         }
     }
 
-    /// What the machine did not give of a profile when that was tried.
+    /// The promises of a profile that the machine did not keep in the self-test.
     fn missing(&self, profile: SandboxProfile) -> Vec<String> {
         self.launcher
             .as_ref()
@@ -168,7 +167,7 @@ impl Children {
             .unwrap_or_default()
     }
 
-    /// The profile that effects may count on: none where the machine does not enforce what it says.
+    /// The profile that effects can rely on; `None` if the machine does not enforce it.
     pub fn confined(&self, profile: SandboxProfile) -> Option<SandboxProfile> {
         match self
             .launcher
@@ -180,7 +179,7 @@ impl Children {
         }
     }
 
-    /// Whether single paths can be kept from a process of this profile: that takes mounts of its own.
+    /// Whether single paths can be closed to a process of this profile, which requires mounts.
     pub fn can_guard(&self, profile: SandboxProfile) -> bool {
         match profile {
             SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
@@ -190,13 +189,13 @@ impl Children {
         }
     }
 
-    /// What would confine a process of this profile, where the operator narrows it so far.
+    /// The sandbox plan for a process of this profile, narrowed to the operator's profile if there is one.
     pub fn plan(&self, profile: SandboxProfile, narrowed: Option<SandboxProfile>) -> SandboxPlan {
         let profile = narrowed.map_or(profile, |given| profile.stricter(given));
         self.plan_in(profile, self.roots())
     }
 
-    /// The same for a process that works in these directories.
+    /// Like [`plan`](Self::plan), for a process that works in these directories.
     pub fn plan_in(&self, profile: SandboxProfile, roots: Vec<SandboxRoot>) -> SandboxPlan {
         let writes = match profile {
             SandboxProfile::ReadOnly => false,
@@ -206,7 +205,7 @@ impl Children {
             .launcher
             .as_ref()
             .map_or(SandboxTier::N, Launcher::tier);
-        // Where nothing confines it, it reaches the network whatever its profile promises.
+        // Without confines the process reaches the network, whatever its profile promises.
         let network = tier == SandboxTier::N
             || matches!(profile, SandboxProfile::Network | SandboxProfile::None);
         let (open, closed): (Vec<SandboxRoot>, Vec<SandboxRoot>) = roots
@@ -235,7 +234,7 @@ impl Children {
         }
     }
 
-    /// What a call that starts a process of this profile is decided on, apart from what the process is.
+    /// Completes the effects of a call that starts a process of this profile.
     pub fn effects(&self, effects: Effects, profile: SandboxProfile) -> Effects {
         let effects = Effects {
             confined: self.confined(profile),
@@ -248,12 +247,12 @@ impl Children {
         )
     }
 
-    /// Where programs are looked for, where a call sets nothing else.
+    /// The default search path of programs.
     pub fn search_path(&self) -> &str {
         self.settings.environment.get("PATH").unwrap_or_default()
     }
 
-    /// Looks at the files that a command names as program or script.
+    /// Reads the files that a command names as program or script.
     pub async fn program_files(
         &self,
         lookups: Vec<ProgramLookup>,
@@ -270,7 +269,7 @@ impl Children {
         })
     }
 
-    /// The directories children work in.
+    /// The directories that children work in.
     fn roots(&self) -> Vec<SandboxRoot> {
         self.workspace
             .roots()
@@ -281,8 +280,11 @@ impl Children {
             .collect()
     }
 
-    /// What a child may do that a call starts for a tool of this profile. The operator's profile for the tool can only
-    /// narrow that, and what rules keep from the call is kept from the child.
+    /// The confines of a child that a call starts for a tool of this profile. The operator's profile for the tool can
+    /// only narrow them. Paths that rules close to the call are closed to the child.
+    ///
+    /// The guards are searched here, at the start of the child, and not when the call was decided: files may have been
+    /// created while the call waited for an answer.
     pub async fn confines(
         &self,
         profile: SandboxProfile,
@@ -299,7 +301,7 @@ impl Children {
         Ok(self.confines_with(profile, &kept, is_closed))
     }
 
-    /// Looks for protected names that a process of this profile makes; none can be made where it may not write.
+    /// Watches for protected names that a process of this profile creates. `None` for a profile that cannot write.
     pub fn watch_names(&self, profile: SandboxProfile) -> Option<NameWatch> {
         match profile {
             SandboxProfile::ReadOnly => None,
@@ -309,12 +311,12 @@ impl Children {
         }
     }
 
-    /// What a program of the operator's own may do: rules are for calls.
+    /// The confines of an operator's program. Rules apply to calls and not to it.
     pub fn operators_confines(&self, profile: SandboxProfile) -> Confines {
         self.confines_with(profile, &KeptPaths::default(), |_| true)
     }
 
-    /// What a program of the operator's own may do that calls are sent to.
+    /// The confines of an operator's program that receives calls.
     pub fn program_confines(
         &self,
         profile: SandboxProfile,
@@ -322,7 +324,8 @@ impl Children {
         guards: &PathGuards,
     ) -> Confines {
         let mut confines = self.confines_with(profile, &guards.kept, |_| true);
-        // Whoever works in a root may put a link into the place of what is taken from there.
+        // Processes that work in a root may replace parts of the program's paths by links, so the roots are passed as
+        // `shared`.
         confines.shared = std::mem::take(&mut confines.roots)
             .into_iter()
             .map(|root| root.path)
@@ -332,7 +335,7 @@ impl Children {
         confines
     }
 
-    /// What such a program sees by default: what every child does.
+    /// The default view of such a program: the view of every child.
     pub fn whole_sight(&self) -> ProgramSight {
         ProgramSight {
             roots: self.roots(),
@@ -340,7 +343,7 @@ impl Children {
         }
     }
 
-    /// What such a program sees that may see only these paths of the roots. `Err`: one that lies in none.
+    /// The view of a program that may see only these paths of the roots. `Err`: a path outside of all roots.
     pub fn narrow_sight(&self, only: &[PathBuf]) -> Result<ProgramSight, PathBuf> {
         let roots = self.roots();
         let narrowed = |path: &PathBuf| -> Result<SandboxRoot, PathBuf> {
@@ -359,8 +362,7 @@ impl Children {
         })
     }
 
-    /// What rules keep from such a program. Looks through all that it would see, unless the last search would find the
-    /// same again.
+    /// The paths that rules close to such a program. Searches its whole view, unless the last search is still valid.
     pub async fn guards(
         &self,
         profile: SandboxProfile,
@@ -387,7 +389,7 @@ impl Children {
         is_closed: impl Fn(&ProtectedPath) -> bool,
     ) -> Confines {
         let settings = &self.settings;
-        // Looked for anew each time: what is protected may have been made since.
+        // Searched at every start, because protected paths may have been created since the last one.
         let protected = self
             .workspace
             .protected_paths()
@@ -415,7 +417,7 @@ impl Children {
         }
     }
 
-    /// Nothing where nothing could keep it from the child: whoever let the call pass was told so.
+    /// Empty if nothing could close the paths to the child. In that case the decision had a caution that says so.
     async fn kept_paths(
         &self,
         profile: SandboxProfile,
@@ -435,7 +437,7 @@ impl Children {
         self.look(self.whole_sight(), writes, search).await
     }
 
-    /// Runs a search for kept paths on a thread that may block.
+    /// Runs a search for kept paths on a blocking thread.
     async fn look<T: Send + 'static>(
         &self,
         sight: ProgramSight,
@@ -489,7 +491,7 @@ impl Children {
     }
 }
 
-/// Rules keep paths from the call, and the machine cannot keep them from a process.
+/// The failure if rules close paths to the call and the machine cannot close them to a process.
 fn unguarded(applied: AppliedSandbox) -> ToolFailure {
     let message =
         "rules keep paths from this call, and this machine cannot keep a process from them";
@@ -500,7 +502,7 @@ fn unguarded(applied: AppliedSandbox) -> ToolFailure {
         .untouched()
 }
 
-/// Nothing ran, whatever the reason.
+/// The failure of a start. In each case no part of the command ran.
 fn not_started(error: LaunchError) -> ToolFailure {
     let (class, code, hint) = match &error {
         LaunchError::NoCommand
@@ -552,7 +554,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
     }
 }
 
-/// Adds a reason to look, keeping the one that is already there.
+/// Adds a reason to the effects' caution, unless it contains the reason already.
 pub fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
     match (reason, &effects.caution) {
         (None, _) => effects,

@@ -1,7 +1,8 @@
-//! The environment of child processes: cleared, and rebuilt from a list of what may pass.
+//! The environment of child processes: empty, then filled from a list of allowed variables.
 //!
-//! Used by everything that starts a process: the shell, declared commands, code. Nothing here reads the host's own
-//! environment; the binary gathers what it is willing to show and hands it in as [`HostEnvironment`].
+//! Everything that starts a process uses it: the shell, declared commands, code. This module does not read the host's
+//! own environment; the binary collects the variables that it is willing to show and passes them as
+//! [`HostEnvironment`].
 
 use std::{
     collections::BTreeMap,
@@ -12,12 +13,12 @@ use std::{
 use toolpost_model::{CallContext, never_passed};
 use toolpost_sandbox::{PRIVATE_HOME, PRIVATE_TMP};
 
-/// For a host that was started without a `PATH`.
+/// The search path for a host that was started without a `PATH`.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Taken over from the host as they are.
+/// Copied from the host unchanged.
 const INHERITED: [&str; 5] = ["LANG", "TZ", "USER", "LOGNAME", "SHELL"];
 
-/// Toolchains in the user's home, with the variable by which their programs find them: a child's own home is private
+/// Toolchains in the user's home, with the variable that points their programs to them. A child's own home is private
 /// and empty.
 const TOOLCHAINS: [(&str, Option<&str>); 7] = [
     (".cargo", Some("CARGO_HOME")),
@@ -28,19 +29,19 @@ const TOOLCHAINS: [(&str, Option<&str>); 7] = [
     (".local/bin", None),
     ("go", None),
 ];
-/// Files of those toolchains that hold credentials.
+/// Files of the toolchains that contain credentials.
 const TOOLCHAIN_CREDENTIALS: [&str; 2] = ["credentials", "credentials.toml"];
 
-/// What the binary shows of its own environment.
+/// The part of the host's environment that the binary shows.
 #[derive(Clone, Debug, Default)]
 pub struct HostEnvironment {
-    /// Variables by name. Those that may not pass are left out here once more.
+    /// Variables by name. The filter for children applies to them, too.
     pub variables: BTreeMap<String, String>,
-    /// The home of the user the host runs as.
+    /// The home directory of the host's user.
     pub home: Option<PathBuf>,
 }
 
-/// What every child is given.
+/// The variables and toolchains of every child.
 #[derive(Clone, Debug)]
 pub struct ChildEnvironment {
     variables: BTreeMap<String, String>,
@@ -49,24 +50,24 @@ pub struct ChildEnvironment {
     refused: Vec<String>,
 }
 
-/// Why a variable cannot be given to a child.
+/// Why a child cannot get a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentRefusal {
-    /// Not a name.
+    /// The name is invalid.
     #[error("`{}` is not the name of a variable; letters, digits and `_` make one", name.escape_default())]
     Name {
-        /// As given.
+        /// The name as given.
         name: String,
     },
-    /// It would change which code runs, or looks like a credential.
+    /// The variable would change which code runs, or looks like a credential.
     #[error(
         "`{name}` is never passed to a process: it can change which code runs, or it looks like a credential"
     )]
     Never {
-        /// As given.
+        /// The name as given.
         name: String,
     },
-    /// No process can be given a NUL.
+    /// The system cannot pass a NUL to a process.
     #[error("the value of `{name}` holds a NUL character")]
     Nul {
         /// The variable.
@@ -75,8 +76,8 @@ pub enum EnvironmentRefusal {
 }
 
 impl ChildEnvironment {
-    /// From what the host shows. `named` are the variables the operator wants passed as well; `writable` are the
-    /// roots that children write, from which no program is ever found.
+    /// Builds the environment from the host's. `named` are further variables that the operator passes on. `writable`
+    /// are the roots that children write; no program is searched in them.
     pub fn new(host: &HostEnvironment, named: &[String], writable: &[PathBuf]) -> Self {
         let mut variables = BTreeMap::new();
         let mut refused = Vec::new();
@@ -121,7 +122,7 @@ impl ChildEnvironment {
                 .and_then(|name| host.variables.get(name))
                 .map(PathBuf::from);
             let place = told.unwrap_or_else(|| home.join(place));
-            // A variable that points at the home itself would open all of it.
+            // A variable that points to the home itself would open all of it.
             if !place.is_absolute() || !place.is_dir() || home.starts_with(&place) {
                 continue;
             }
@@ -135,7 +136,7 @@ impl ChildEnvironment {
         self.credentials.retain(|place| place.exists());
     }
 
-    /// The variables, with `more` laid over them.
+    /// The variables, overridden by `more`.
     pub fn with<'a>(
         &self,
         more: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -151,7 +152,7 @@ impl ChildEnvironment {
             .collect())
     }
 
-    /// The same for a process of a call, with the call's span as `TRACEPARENT` and `TRACESTATE`.
+    /// Like [`with`](Self::with), for a process of a call: the call's span is in `TRACEPARENT` and `TRACESTATE`.
     pub fn for_call<'a>(
         &self,
         context: &CallContext,
@@ -167,35 +168,35 @@ impl ChildEnvironment {
         self.with(own.chain(more))
     }
 
-    /// A variable every child gets.
+    /// The value of a variable that every child gets.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Directories of toolchains that children may read, though they lie in the user's home.
+    /// Toolchain directories in the user's home that children may read.
     pub fn toolchains(&self) -> &[PathBuf] {
         &self.toolchains
     }
 
-    /// Files of those toolchains that children may not see.
+    /// Files of the toolchains that children may not see.
     pub fn credentials(&self) -> &[PathBuf] {
         &self.credentials
     }
 
-    /// Variables the operator named that are never passed, for whoever tells the operator.
+    /// Variables that the operator named and that are never passed, for a message to the operator.
     pub fn refused(&self) -> &[String] {
         &self.refused
     }
 }
 
 impl Default for ChildEnvironment {
-    /// Of a host that shows nothing.
+    /// The environment for a host that shows no variables.
     fn default() -> Self {
         Self::new(&HostEnvironment::default(), &[], &[])
     }
 }
 
-/// Whether a variable may be given to a child at all.
+/// Refuses a variable that no child may get.
 pub fn check_variable(name: &str, value: &str) -> Result<(), EnvironmentRefusal> {
     let is_name = name
         .bytes()
@@ -222,8 +223,8 @@ pub fn check_variable(name: &str, value: &str) -> Result<(), EnvironmentRefusal>
     Ok(())
 }
 
-/// Programs are found at fixed places only: a relative entry would mean another one in every directory, and one
-/// inside a writable root would run what an agent put there.
+/// Removes relative entries and entries in writable roots. A relative entry would mean another folder in every
+/// directory, and an entry in a writable root would run programs that an agent put there.
 fn cleaned_path(path: &str, writable: &[PathBuf]) -> String {
     let outside =
         |entry: &Path| entry.is_absolute() && !writable.iter().any(|root| entry.starts_with(root));
@@ -238,7 +239,7 @@ fn cleaned_path(path: &str, writable: &[PathBuf]) -> String {
     }
 }
 
-/// Variables as they are added to those of every child.
+/// Variables as pairs, as they are added to those of every child.
 pub fn variable_pairs(variables: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
     variables
         .iter()

@@ -1,9 +1,9 @@
 //! Path rules for programs that outlive calls: the programs of MCP servers.
 //!
-//! A command is started for one call and kept from the paths that rules keep from its caller. A program that serves many
-//! calls is kept from the paths that rules keep from any of its callers. What is kept is looked for when the program is
-//! started and again before each call, since rules and files change meanwhile. [`GuardCache`] spares a call that search
-//! while neither has changed.
+//! A command is started for one call, and the paths that rules close to its caller are closed to it. A program that
+//! serves many calls must not see the paths that rules close to any of its callers. The host searches for these paths
+//! when the program starts and again before each call, because rules and files change in between. A search looks at
+//! every name in the program's view, so [`GuardCache`] skips it while neither rules nor files have changed.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,7 +24,7 @@ pub struct CallerRules {
 }
 
 impl CallerRules {
-    /// Without callers, the rules that hold for every caller. `None`: they keep no path from any of them.
+    /// Without callers, these are the rules that apply to every caller. `None` if no rule closes a path.
     pub fn of(rules: Arc<dyn PathRulesInForce>, callers: Vec<Principal>) -> Option<Self> {
         let found = Self { rules, callers };
         let keeps_any = found
@@ -51,22 +51,22 @@ impl KeepingRules for CallerRules {
             .all(|caller| self.rules.may_use(path, access, caller))
     }
 
-    /// The next call needs the same search.
+    /// A cancellation does not stop the search, because the next call needs the same one.
     fn is_canceled(&self) -> bool {
         false
     }
 }
 
-/// What a program of the operator's sees beside the system's own directories.
+/// The view of an operator's program, besides the system's own directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSight {
-    /// Where it works.
+    /// The directories it works in.
     pub roots: Vec<SandboxRoot>,
-    /// What it may read beside them and beside what every child may read.
+    /// Further paths it may read, in addition to the readable paths of every child.
     pub readable: Vec<PathBuf>,
 }
 
-/// What a program is kept from, and which files that were when somebody looked.
+/// The paths that are closed to a program, and the files that they were during the search.
 #[derive(Clone, Debug, Default)]
 pub struct PathGuards {
     pub(super) kept: Arc<KeptPaths>,
@@ -82,12 +82,12 @@ impl PathGuards {
         }
     }
 
-    /// Whether a program that is kept from these paths is kept from the others, and from no more.
+    /// Whether a program with these guards has exactly the other ones.
     pub fn is_same(&self, other: &Self) -> bool {
         self.marks == other.marks
     }
 
-    /// Whether the program could not read a path.
+    /// Whether a path is hidden from the program.
     pub fn hides(&self, path: &Path) -> bool {
         self.kept
             .masked
@@ -103,13 +103,13 @@ pub struct GuardCache(Mutex<Option<Arc<FinishedSearch>>>);
 #[derive(Debug)]
 struct FinishedSearch {
     question: GuardSearchKey,
-    /// When a rule ends by itself.
+    /// The time at which a rule expires.
     holds_until: Option<Instant>,
     trail: SearchTrail,
     guards: PathGuards,
 }
 
-/// What a search was about.
+/// The inputs of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GuardSearchKey {
     generation: u64,
@@ -129,7 +129,7 @@ impl GuardSearchKey {
 }
 
 impl GuardCache {
-    /// What the last search found, if it would find the same again. Looks at every directory of that search.
+    /// The guards of the last search if they are still valid. Checks every directory of that search.
     pub(super) fn guards(&self, question: &GuardSearchKey) -> Option<PathGuards> {
         let last = self.0.lock().clone();
         let last = last.filter(|last| last.question == *question)?;
@@ -137,7 +137,7 @@ impl GuardCache {
         (holds && last.trail.is_unchanged()).then(|| last.guards.clone())
     }
 
-    /// Keeps what a search found.
+    /// Stores the result of a search.
     pub(super) fn keep(
         &self,
         question: GuardSearchKey,

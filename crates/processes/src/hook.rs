@@ -1,6 +1,6 @@
-//! Hooks as commands: a program that the operator names is given each call as JSON and answers with an exit code and
-//! JSON of its own. It runs like every other child of the host: confined, with a cleared environment, and gone with
-//! everything it started when it is done or out of time.
+//! Hooks as commands: an operator's program gets each call as JSON and answers with an exit code and JSON. It runs like
+//! every other child of the host: confined, with a cleared environment, and ended with all its processes when it is
+//! done or out of time.
 
 pub(crate) mod answer;
 pub(crate) mod process;
@@ -20,69 +20,69 @@ use crate::{
 };
 use program::{AskedProgram, ProgramDeclaration};
 
-/// What the operator says of a hook.
+/// The operator's settings of a hook.
 #[derive(Clone, Debug)]
 pub struct HookDeclaration {
-    /// Its name, for records.
+    /// Its name in records.
     pub name: String,
-    /// When it is asked.
+    /// The events it is run for.
     pub events: Vec<HookEvent>,
-    /// About which calls.
+    /// The calls it is run for.
     pub concern: HookScope,
-    /// The program and its arguments. No shell reads them.
+    /// The program and its arguments. No shell parses them.
     pub argv: Vec<String>,
-    /// What its failure means.
+    /// The effect of its failures.
     pub standing: HookStanding,
-    /// How long it may take; `None`: as long as the host gives every hook.
+    /// Its time limit. With `None` it has the host's limit for all hooks.
     pub time_limit: Option<Duration>,
-    /// What it may do.
+    /// Its sandbox profile.
     pub profile: SandboxProfile,
-    /// Folders it may write, whatever else its profile lets it write.
+    /// Folders that it may write in addition to its profile.
     pub writable: Vec<PathBuf>,
-    /// Further files and folders it may read: usually its own script.
+    /// Further files and folders that it may read, usually its own script.
     pub readable: Vec<PathBuf>,
-    /// Variables beside those that every child gets.
+    /// Variables in addition to those of every child.
     pub environment: BTreeMap<String, String>,
 }
 
-/// What command hooks are made of.
+/// The inputs of [`command_hooks`].
 pub struct HookParts {
-    /// Where they begin.
+    /// The workspace that they start in.
     pub workspace: Arc<Workspace>,
-    /// Starts them.
+    /// The launcher that starts them.
     pub launcher: Launcher,
-    /// What every child is started with.
+    /// The settings of all children.
     pub children: ChildSettings,
     /// The hooks, in their order.
     pub hooks: Vec<HookDeclaration>,
 }
 
-/// Why a hook cannot be made.
+/// A hook that cannot be configured.
 #[derive(Debug, thiserror::Error)]
 #[error("hook `{hook}`: {problem}")]
 pub struct HookDeclarationError {
-    /// Which.
+    /// The hook's name.
     pub hook: String,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: HookProblem,
 }
 
-/// What is wrong with a hook.
+/// Why a hook cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum HookProblem {
-    /// Nothing to run.
+    /// The command is empty.
     #[error("its command names no program")]
     NoProgram,
-    /// It would never be asked.
+    /// It has no events, so it would never run.
     #[error("it names no event")]
     NoEvent,
-    /// A variable that no child is given.
+    /// A variable that no child gets.
     #[error(transparent)]
     Environment(#[from] EnvironmentRefusal),
 }
 
-/// Makes the declared hooks. What cannot work is refused here, not at the first call.
+/// Builds the declared hooks. One that cannot work is refused here and not at the first call.
 pub fn command_hooks(parts: HookParts) -> Result<Vec<Arc<dyn Hook>>, HookDeclarationError> {
     let HookParts {
         workspace,

@@ -1,5 +1,5 @@
-//! The guarded HTTP client: which addresses may answer, which names stand for them, and what is sent along. Used by
-//! the HTTP tools, by downloads of modules and, for its certificates, by every other client of the host.
+//! The guarded HTTP client: allowed addresses, name lookup, and credentials. The HTTP tools and downloads of modules
+//! use it; every other client of the host uses its certificates.
 
 mod address;
 mod client;

@@ -1,9 +1,9 @@
-//! What everything of the operator's that runs beside the host is started with: confined child processes, their
-//! environments, the workspace they work in, and the paths that rules keep from them.
+//! Starts the operator's programs beside the host: confined child processes, their environments, their workspace, and
+//! the paths that rules close to them.
 //!
-//! Native tools, modules and MCP servers stand on this crate. The guarded HTTP client lies here because native tools,
-//! module downloads and MCP connections share its rules for addresses, names and certificates. Command hooks and
-//! decision authorities lie here because they need nothing but children and that client, and no source needs them.
+//! Native tools, modules and MCP servers build on this crate. It contains the guarded HTTP client, because native
+//! tools, module downloads and MCP connections share its rules for addresses, names and certificates. It contains
+//! command hooks and decision authorities, because they need only children and that client, and no source needs them.
 #![warn(missing_docs)]
 
 mod authority;

@@ -1,8 +1,8 @@
-//! Protected names that come into being at the top of a root while a process runs.
+//! Protected names that are created at the top of a root while a process runs.
 //!
-//! A mount can cover what exists, and nothing keeps a process that may write a folder from making one certain name in it.
-//! A stub to mount over would lie in the workspace for everybody to see, and stay there if the host were killed. So the
-//! names are compared, and the result tells which ones are new.
+//! A mount can cover an existing path, but no mount can stop a process with write access to a folder from creating a
+//! certain name in it. A stub to mount over would be visible to everyone who uses the workspace, and would remain if
+//! the host were killed. So the host compares the names before and after the run, and the result lists the new ones.
 
 use std::{
     collections::HashSet,
@@ -12,16 +12,16 @@ use std::{
 
 use crate::workspace::{ProtectedPath, Workspace, shown};
 
-/// The protected names that were there before a process began.
+/// The protected names that existed before a process started.
 pub struct NameWatch {
     workspace: Arc<Workspace>,
     before: HashSet<PathBuf>,
-    /// What was found when the process had ended: later ones are not its own.
+    /// The result after the process ended. Later names are not its own.
     found: OnceLock<Vec<ProtectedPath>>,
 }
 
 impl NameWatch {
-    /// Looks at the names that are there now.
+    /// Reads the present names.
     pub fn begin(workspace: Arc<Workspace>) -> Self {
         let before = workspace
             .protected_paths()
@@ -35,12 +35,12 @@ impl NameWatch {
         }
     }
 
-    /// Looks for the last time.
+    /// Compares for the last time, after the process has ended.
     pub fn end(&self) -> &[ProtectedPath] {
         self.found.get_or_init(|| self.look())
     }
 
-    /// What has come into being so far.
+    /// The names that were created so far.
     pub fn created(&self) -> Vec<ProtectedPath> {
         self.found.get().cloned().unwrap_or_else(|| self.look())
     }
@@ -60,7 +60,7 @@ pub fn created_paths(created: &[ProtectedPath]) -> Vec<String> {
         .collect()
 }
 
-/// One line about each, for the caller.
+/// A line about each, for the caller.
 pub fn created_lines(created: &[ProtectedPath]) -> impl Iterator<Item = String> {
     created.iter().map(|place| {
         let path = shown(&place.path.display().to_string());

@@ -1,4 +1,4 @@
-//! The output of processes as people and models may see it.
+//! The output of processes, prepared for people and models.
 
 mod clean;
 mod events;

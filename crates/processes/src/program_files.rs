@@ -1,9 +1,9 @@
-//! The files inside the roots that a command names as its program or script, known again by their content. A person's
-//! yes is for these files: the host looks at them when it asks, and again before the command starts.
+//! The files in the roots that a command names as its program or script, identified by their content. An operator's
+//! approval is for these files: the host reads them when it asks, and again before the command starts.
 //!
-//! Only the names in the text are followed. A file that a script reads in turn is not found, nor is a name that the
-//! shell makes up when it runs; and between the last look and the start of the process a file can still be changed. The
-//! sandbox limits what such a command can do.
+//! Only names in the text are followed. Files that a script reads in turn are not found, nor names that the shell
+//! computes. A file can also change between the last check and the start of the process. The sandbox limits the effects
+//! of such a command.
 
 mod interpreter;
 mod names;
@@ -20,14 +20,14 @@ use self::names::IfAbsent;
 pub use self::names::{CommandStart, ProgramLookup};
 use crate::workspace::{LocatedPath, PathError, PathTarget, Workspace, digest, open_regular};
 
-/// The largest file that is read for a question. A larger one is known by its size, inode and time of change.
+/// The largest file that is hashed for a question. A larger one is identified by size, inode and time of change.
 const READ_BYTES: u64 = 4 << 20;
-/// The most files that one question tells of.
+/// The most files of one question.
 const MOST_FILES: usize = 64;
-/// What an interpreter runs that is given a folder.
+/// The files that interpreters run if they get a folder.
 const IN_FOLDERS: [&str; 3] = ["__main__.py", "index.js", "package.json"];
 
-/// The files that a shell text names, with the variables that are set for its commands: `PAGER` names a program, too.
+/// The files that a shell text names, including those in variables for its commands: `PAGER` names a program, too.
 pub fn in_text<'a>(
     text: &str,
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -36,8 +36,8 @@ pub fn in_text<'a>(
     names::in_text(&toolpost_command::analyze_with(text, variables), start)
 }
 
-/// The files that one command names by its words. They are read as a shell would read them, so that what stands
-/// behind `timeout` or in `sh -c` is found there too.
+/// The files that one command names in its words. The words are parsed as by a shell, so that names behind `timeout` or
+/// in `sh -c` are found, too.
 pub fn in_words<'a>(
     words: &[String],
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -89,21 +89,21 @@ pub fn find(
     Ok(found)
 }
 
-/// Whether some of the names lie inside the roots as they are written: otherwise there is nothing to look at.
+/// Whether any of the names is lexically in the roots. Otherwise there is nothing to look up.
 pub fn concern(workspace: &Workspace, lookups: &[ProgramLookup]) -> bool {
     let mut paths = lookups.iter().flat_map(|lookup| &lookup.alternatives);
     paths.any(|(_, path)| inside(workspace, path).is_some())
 }
 
-/// Whether the file is told under this or another name. A name that leads elsewhere later is then told as well, which
-/// is a change.
+/// Whether the file is already listed, under this or another name. If a name later leads to another file, that file is
+/// listed as well, which counts as a change.
 fn is_known(found: &[ProgramFile], file: &ProgramFile) -> bool {
     found
         .iter()
         .any(|known| known.name == file.name || known.path == file.path)
 }
 
-/// The text of a path that the workspace takes. `..` may lead from one root to another.
+/// The path as text, if the workspace accepts it. `..` may lead from one root to another.
 fn inside(workspace: &Workspace, path: &Path) -> Option<String> {
     let taken = |path: &Path| {
         path.to_str()
@@ -113,7 +113,7 @@ fn inside(workspace: &Workspace, path: &Path) -> Option<String> {
     taken(path).or_else(|| taken(&lexical(path)))
 }
 
-/// Without `.` and `..`, by name alone.
+/// Removes `.` and `..` lexically.
 fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -130,7 +130,7 @@ fn lexical(path: &Path) -> PathBuf {
     plain
 }
 
-/// What is at a path: one file, or those that a folder stands for. `None`: it lies outside of the roots.
+/// The file at a path, or the files that a folder stands for. `None` if it is outside of the roots.
 fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<ProgramFile>> {
     let text = inside(workspace, path)?;
     let requested = workspace.request(&text).ok()?;
@@ -198,7 +198,7 @@ fn content_of(located: &LocatedPath, given: &str) -> Result<ProgramContent, Path
         return Ok(identity(&stat));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    // One byte more than is allowed, so that a file that grows meanwhile is noticed.
+    // One byte more than the limit, so that a file that grows during the read is noticed.
     file.take(READ_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| PathError::Io {

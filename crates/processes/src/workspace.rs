@@ -1,10 +1,9 @@
-//! The workspace: the directories the file tools may touch, held open.
+//! The workspace: the directories of the file tools, held open.
 //!
-//! The native tools open nothing else by an ambient path. Everything starts from the
-//! descriptors held here.
+//! The native tools open no other path of the system. Everything starts from the descriptors held here.
 //!
-//! Places are named relative to the primary root where they lie beneath it, and absolutely otherwise. So
-//! `workspace.path().join(place)` is the absolute path of every place.
+//! Places below the primary root are relative to it, and other places are absolute. So `workspace.path().join(place)`
+//! is the absolute path of every place.
 
 pub mod digest;
 mod failure;
@@ -51,25 +50,25 @@ pub(crate) use self::{
 };
 use self::{path::RootSpelling, worker::FileWorkers};
 
-/// The directories the file tools work in. Holds them open, so that they stay the same directories whatever
-/// happens to their names.
+/// The directories that the file tools work in. It holds them open, so that they stay the same directories when their
+/// names change.
 #[derive(Debug)]
 pub struct Workspace {
-    /// The primary root first.
+    /// All roots, the primary first.
     roots: Vec<Arc<WorkspaceRoot>>,
     protection: PathProtection,
-    /// Made at first use, when all roots are known.
+    /// Created at the first use, when all roots are known.
     workers: OnceLock<FileWorkers>,
 }
 
-/// Why a person should look before a place is changed.
+/// Why an operator should be asked before a place is changed.
 #[derive(Clone, Debug)]
 pub struct PlaceCaution {
-    /// What a change there brings about.
+    /// The effect of a change there.
     pub effect: PlaceEffect,
-    /// The place that is protected.
+    /// The protected place.
     pub place: PathBuf,
-    /// For the person who is asked.
+    /// The text of the question.
     pub text: String,
 }
 
@@ -83,7 +82,7 @@ impl PlaceCaution {
         }
     }
 
-    /// About a folder that is a repository by what is in it.
+    /// A caution for a folder that is a repository by its content.
     pub(super) fn of_repository(folder: PathBuf) -> Self {
         let text = format!(
             "`{}` is protected: git takes it for a repository, whose hooks and settings run commands",
@@ -101,20 +100,20 @@ impl PlaceCaution {
     }
 }
 
-/// Why a workspace could not be opened.
+/// A workspace that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the workspace `{}`", path.display())]
 pub struct WorkspaceError {
-    /// As given.
+    /// The path as given.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     #[source]
     pub source: io::Error,
 }
 
 impl Workspace {
-    /// Opens the directory at `primary` and holds it: the root that relative paths mean. It may be written, and
-    /// the standard paths in it are protected.
+    /// Opens the directory at `primary`, the root of relative paths. It may be written, and the standard paths in it
+    /// are protected.
     pub fn open(primary: &Path) -> Result<Self, WorkspaceError> {
         let root = WorkspaceRoot::open(primary, ResourceAccess::Write)?;
         Ok(Self {
@@ -124,8 +123,8 @@ impl Workspace {
         })
     }
 
-    /// Adds another root, reached by absolute paths. It may lie beneath another one or around it: the deepest root
-    /// decides. A directory given twice may only be read if one of the two says so.
+    /// Adds another root, which is reached by absolute paths. Roots may be nested: the deepest one decides. A directory
+    /// that is given twice is read-only if it is so in one of the two.
     pub fn with_root(
         mut self,
         path: &Path,
@@ -143,7 +142,7 @@ impl Workspace {
         Ok(self)
     }
 
-    /// Says which paths ask before they are changed, in place of the standard ones.
+    /// Replaces the standard protection.
     #[must_use]
     pub fn with_protection(self, protection: PathProtection) -> Self {
         Self { protection, ..self }
@@ -154,20 +153,20 @@ impl Workspace {
         &self.roots[0].path
     }
 
-    /// All roots, the primary first: absolute paths without links, and what may be done there.
+    /// All roots, the primary first: absolute paths without links, and their access.
     pub fn roots(&self) -> impl Iterator<Item = (&Path, ResourceAccess)> {
         self.roots
             .iter()
             .map(|root| (root.path.as_path(), root.access))
     }
 
-    /// Which paths ask before they are changed.
+    /// The paths that ask before they are changed.
     pub fn protection(&self) -> &PathProtection {
         &self.protection
     }
 
-    /// Absolute paths that are protected and exist, for whoever has to shut them off beforehand. A look at the
-    /// known names in each root, not a search through the tree.
+    /// Absolute paths that are protected and exist, for sandboxes, which have to close them in advance. Only known
+    /// names in each root are checked, not the whole tree.
     pub(crate) fn protected_paths(&self) -> Vec<ProtectedPath> {
         self.roots
             .iter()
@@ -175,12 +174,13 @@ impl Workspace {
             .collect()
     }
 
-    /// Reads a path as a caller sent it. No I/O.
+    /// Parses a path as a caller sent it. No I/O.
     pub fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         RequestedPath::parse(given, &self.spellings())
     }
 
-    /// The same for a path that is to be changed: refused where the text alone shows that it may not be.
+    /// Like [`request`](Self::request), for a path that is to be changed: refused if the text alone shows that it may
+    /// not be.
     pub fn request_change(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         let requested = self.request(given)?;
         match self.forbids(&self.path().join(requested.lexical()), None) {
@@ -192,30 +192,30 @@ impl Workspace {
         }
     }
 
-    /// `request` as `check` reports it, where the argument is called `path`.
+    /// `request` as `check` reports it, for an argument `path`.
     pub fn check_path(&self, given: &str) -> Result<(), InputRefusal> {
         self.request(given)
             .map(|_| ())
             .map_err(PathRefusal::into_refusal)
     }
 
-    /// The same for `request_change`.
+    /// `request_change` as `check` reports it.
     pub fn check_change(&self, given: &str) -> Result<RequestedPath, InputRefusal> {
         self.request_change(given)
             .map_err(PathRefusal::into_refusal)
     }
 
-    /// Finds what a path names, without ever leaving the roots.
+    /// Resolves a path without ever leaving the roots.
     pub fn locate(&self, requested: &RequestedPath) -> Result<LocatedPath, PathError> {
         locate::locate(self, requested, LastLink::Follow)
     }
 
-    /// Finds the name itself: a link at the end of the path is not followed.
+    /// Resolves the name itself: a link at the end of the path is not followed.
     pub fn locate_name(&self, requested: &RequestedPath) -> Result<LocatedPath, PathError> {
         locate::locate(self, requested, LastLink::Keep)
     }
 
-    /// Why somebody should look before `requested`, which really is `place`, is changed.
+    /// The caution before a change of `requested`, which really is `place`.
     pub fn caution(&self, requested: &RequestedPath, place: &Path) -> Option<PlaceCaution> {
         let lexical = requested.lexical();
         let of_place = self.warning(place).map(|warning| match place == lexical {
@@ -243,9 +243,9 @@ impl Workspace {
         }
     }
 
-    /// The absolute path of a place, as rules know it.
+    /// The absolute path of a place, as rules use it.
     pub fn absolute(&self, place: &Path) -> PathBuf {
-        // `join` of nothing would leave a slash at the end.
+        // `join` with an empty path would add a slash at the end.
         if place.as_os_str().is_empty() {
             self.path().to_owned()
         } else {
@@ -253,7 +253,7 @@ impl Workspace {
         }
     }
 
-    /// Why a place is protected: by its name, or as a part of what git takes for a repository.
+    /// The warning for a place: by its name, or as a part of a git repository.
     pub(super) fn warning(&self, place: &Path) -> Option<PlaceWarning> {
         let named = self.warning_by_name(place);
         if named
@@ -275,7 +275,7 @@ impl Workspace {
             .or(named)
     }
 
-    /// Why a place is protected, whatever lies beside it.
+    /// The warning for a place by its name alone.
     pub(super) fn warning_by_name(&self, place: &Path) -> Option<PlaceWarning> {
         let absolute = self.path().join(place);
         let (_, relative) = self.innermost(&absolute)?;
@@ -284,7 +284,7 @@ impl Workspace {
             .or_else(|| self.protection.warning(&absolute))
     }
 
-    /// The repository that changes at these absolute paths, taken together, make or change.
+    /// The repository that changes at these absolute paths, together, create or change.
     pub fn repository_caution(&self, changed: &[PathBuf]) -> Option<PlaceCaution> {
         let folder = self
             .protection
@@ -297,7 +297,7 @@ impl Workspace {
         self.protection.guards_repositories()
     }
 
-    /// Whether there is a piece of a repository at an absolute path. A link counts: what it leads to may come later.
+    /// Whether a piece of a repository is at an absolute path. A link counts, because its target may be created later.
     fn has_piece(&self, piece: &Path) -> bool {
         let Some((root, relative)) = self.innermost(piece) else {
             return false;
@@ -308,7 +308,7 @@ impl Workspace {
         })
     }
 
-    /// An absolute path of a folder, for messages.
+    /// The text of a folder in messages.
     fn told_folder(&self, folder: &Path) -> String {
         if folder == self.path() {
             ".".to_owned()
@@ -317,7 +317,7 @@ impl Workspace {
         }
     }
 
-    /// The root at `place` or beneath it, `stat` being what has that name.
+    /// The root at `place` or beneath it. `stat` is the file at that name.
     pub fn root_within(&self, place: &Path, stat: &Stat) -> Option<&Path> {
         let absolute = self.path().join(place);
         let by_path = self
@@ -329,17 +329,17 @@ impl Workspace {
             .map(|root| self.roots[root].path.as_path())
     }
 
-    /// The root that lies at `place`.
+    /// The root at `place`.
     pub(super) fn root_at(&self, place: &Path) -> Option<&Path> {
         let absolute = self.path().join(place);
-        // `join` of nothing leaves a slash at the end, which paths compare without.
+        // `join` with an empty path adds a slash at the end, which the comparison of paths ignores.
         self.roots
             .iter()
             .map(|root| root.path.as_path())
             .find(|root| *root == absolute)
     }
 
-    /// The threads that do the file tools' blocking work.
+    /// The threads for the file tools' blocking work.
     pub(super) fn workers(&self) -> &FileWorkers {
         self.workers
             .get_or_init(|| FileWorkers::new(self.roots.clone()))
@@ -365,7 +365,7 @@ impl Workspace {
             .to_owned()
     }
 
-    /// The deepest root that an absolute path without links lies beneath, and the path from there.
+    /// The deepest root above an absolute path without links, and the rest of the path.
     fn innermost(&self, absolute: &Path) -> Option<(usize, PathBuf)> {
         let beneath = self.roots.iter().enumerate().filter_map(|(index, root)| {
             let relative = absolute.strip_prefix(&root.path).ok()?;
@@ -374,19 +374,19 @@ impl Workspace {
         beneath.min_by_key(|(_, relative)| relative.components().count())
     }
 
-    /// The root whose access counts for an absolute path.
+    /// The root that decides the access of an absolute path.
     fn governing(&self, absolute: &Path) -> usize {
         self.innermost(absolute).map_or(0, |(root, _)| root)
     }
 
-    /// The root that is this very directory.
+    /// The root that is this directory, by device and inode.
     fn root_that_is(&self, stat: &Stat) -> Option<usize> {
         self.roots
             .iter()
             .position(|root| root.identity == (stat.st_dev, stat.st_ino))
     }
 
-    /// The root that forbids changes at an absolute path, where `stat` is what is there.
+    /// The root that forbids changes at an absolute path. `stat` is the file there.
     fn forbids(&self, absolute: &Path, stat: Option<&Stat>) -> Option<PathBuf> {
         let by_stat = stat.and_then(|stat| self.root_that_is(stat));
         let roots = [Some(self.governing(absolute)), by_stat]

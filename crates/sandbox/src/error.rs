@@ -1,4 +1,4 @@
-//! Why a command was not started. Nothing of it ran in any of these cases.
+//! Errors of starting a command. In each of these cases no part of the command ran.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use toolpost_model::AppliedSandbox;
 /// Why a command was not started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
-    /// No program was named.
+    /// The job names no program.
     #[error("there is no command to run")]
     NoCommand,
-    /// An argument, variable or path that no process can be given.
+    /// An argument, variable or path that the system cannot pass to a process.
     #[error("`{value}` holds a NUL byte, which no command can be given")]
     Unspeakable {
-        /// What it was.
+        /// The argument, variable or path.
         value: String,
     },
     /// A path that is not absolute.
@@ -24,43 +24,43 @@ pub enum LaunchError {
         /// The path.
         path: PathBuf,
     },
-    /// The program is not there, or cannot be executed.
+    /// The program is missing or cannot be executed.
     #[error("cannot run `{program}`: {source}")]
     Command {
-        /// The program as named.
+        /// The program as the job names it.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The working directory is not there, or not within the confines.
+    /// The working directory is missing, or the command may not reach it.
     #[error("cannot use `{path}` as working directory: {source}")]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A step of building the sandbox failed, so nothing was run.
+    /// A step of building the sandbox failed.
     #[error("the sandbox could not be built: {step}: {source}")]
     Sandbox {
-        /// What was being done, with the path it was done to.
+        /// The step, with its path if it has one.
         step: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The whole confinement is required, and this machine cannot give all of it.
+    /// The job requires the whole confinement, and this machine cannot provide all of it.
     #[error("the sandbox is required but incomplete: {}", .applied.missing.join("; "))]
     Incomplete {
-        /// What would have been applied.
+        /// The confinement that would have been in force.
         applied: Box<AppliedSandbox>,
     },
-    /// The launcher itself could not be started or talked to.
+    /// The launcher could not be started, or its socket failed.
     #[error("cannot start the launcher: {0}")]
     Launcher(#[source] std::io::Error),
-    /// The launcher ended without saying why.
+    /// The launcher ended without a report.
     #[error("the launcher ended before the command began{}", said(.stderr))]
     Silent {
-        /// The last words on its standard error.
+        /// The end of its standard error.
         stderr: String,
     },
 }
@@ -73,7 +73,7 @@ fn said(stderr: &str) -> String {
     }
 }
 
-/// What went wrong in the launcher, as it travels to the host.
+/// A failure in the launcher, as it is sent to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum LauncherFailure {
     Command { errno: i32 },

@@ -1,8 +1,8 @@
-//! The launcher's own process: started by the host with nothing but a socket, it takes the order, builds the
-//! confines, runs the command in them and stays to watch. One thread, no environment, and nothing of the host's.
+//! The launcher's process. The host starts it with nothing but a socket. It reads the order, builds the confines, runs
+//! the command in them, and then watches it. It has one thread and no environment.
 //!
-//! With namespaces there are three processes: this one, which the host knows and which ends last; the first process
-//! of the namespace, whose end takes everything in it along; and the command. Without, the first two are one.
+//! With namespaces there are three processes: this one, which is the host's child and ends last; the first process of
+//! the namespace, whose end kills every other process in it; and the command. Without namespaces the first two are one.
 
 pub(crate) mod fence;
 pub(crate) mod filter;
@@ -31,12 +31,12 @@ use crate::sys;
 use keeper::ProcessTreeKind;
 pub(crate) use room::SYSTEM;
 
-/// Somebody typed the word at a terminal.
+/// The launcher word was typed at a terminal.
 const NOT_FOR_PEOPLE: i32 = 2;
-/// The order did not come whole, or the report could not be told: the host is gone.
+/// The order was incomplete, or the report could not be sent: the host is gone.
 const NO_HOST: i32 = 3;
 
-/// Takes the order from standard input and does it. Never returns.
+/// Reads the order from standard input and runs it. Never returns.
 pub(crate) fn run() -> ! {
     let code = match take_order() {
         Ok((control, order, stdin)) => serve(&control, order, stdin),
@@ -54,12 +54,12 @@ fn serve(control: &OwnedFd, order: LaunchOrder, stdin: Option<OwnedFd>) -> i32 {
     if told.is_ok() { 0 } else { NO_HOST }
 }
 
-/// What the steps of building find out, for the report.
+/// The findings of the build steps, for the report.
 #[derive(Debug, Default)]
 struct SandboxBuildFindings {
     in_user_namespace: bool,
     furnished: room::PathProtectionReport,
-    /// Control groups that could not be joined.
+    /// Some control groups could not be joined.
     uncounted: bool,
     mask: u32,
 }
@@ -82,11 +82,11 @@ fn launch(
         return keeper::keep(control, &order, &built, stdin, ProcessTreeKind::Descendants);
     }
     built.in_user_namespace = namespaces::enter(order.profile)?;
-    // Opened before the first process takes the system's directories away from both.
+    // Opened before the first process removes the system's directories from both mount views.
     let nothing = keeper::nothing().map_err(at("open `/dev/null`"))?;
     match sys::fork().map_err(at("start the first process of the namespace"))? {
         Some(first) => {
-            // Nothing of the order is needed to wait, and the command's input must not be held open here.
+            // Waiting needs nothing of the order, and this process must not hold the command's input open.
             drop((order, stdin));
             keeper::outlast(first, &nothing);
             Ok(())
@@ -119,7 +119,8 @@ fn is_isolated(order: &LaunchOrder) -> bool {
     order.tier == SandboxTier::A && order.profile != SandboxProfile::None
 }
 
-/// The launcher and all it starts count towards the job, and are the first to go when memory runs out.
+/// Adds the launcher and its children to the job's control groups, and makes them the first to be killed when memory
+/// runs out.
 fn join(order: &LaunchOrder) -> bool {
     let _ = write_file(Path::new("/proc/self/oom_score_adj"), b"300");
     order

@@ -1,4 +1,4 @@
-//! What is to run, within which confines, and how it ended: the vocabulary of whoever starts processes.
+//! The vocabulary for starting a process: the job, its confines, and its exit.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -8,80 +8,80 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolpost_model::{ResourceAccess, SandboxProfile};
 
-/// Where `HOME` should point to: a directory of its own for each job. Where the job has no private `/tmp`, the
-/// launcher puts the real place of that directory into `HOME` and `TMPDIR`.
+/// The value for `HOME`: a directory of its own for each job. In a job without a private `/tmp`, the launcher replaces
+/// it in `HOME` and `TMPDIR` by the real path of that directory.
 pub const PRIVATE_HOME: &str = "/tmp/home";
 
-/// What is missing where protected paths are protected by nothing: it concerns processes that write the roots.
+/// The report's text for unprotected paths. It matters only for processes that can write the roots.
 pub(crate) const PROTECTED_WRITABLE: &str = "protected paths can be written";
 
-/// The private temporary directory, as the command sees it where it has one of its own.
+/// The private temporary directory, as a command with a private `/tmp` sees it.
 pub const PRIVATE_TMP: &str = "/tmp";
 
 /// One command to run.
 #[derive(Debug)]
 pub struct SandboxJob {
-    /// The program and its arguments. A program without a slash is looked for in the job's own `PATH`.
+    /// The program and its arguments. A program without a slash is searched in the job's own `PATH`.
     pub argv: Vec<OsString>,
-    /// All of the command's environment.
+    /// The complete environment of the command.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it begins; must be visible within the confines.
+    /// The working directory, which must be visible within the confines.
     pub directory: PathBuf,
-    /// What it reads.
+    /// The command's standard input.
     pub stdin: Stdin,
-    /// Where its complaints go.
+    /// The command's standard error.
     pub stderr: StderrTarget,
-    /// What it may do.
+    /// The limits of the command.
     pub confines: Confines,
 }
 
-/// What a command has as standard input.
+/// The standard input of a command.
 #[derive(Debug, Default)]
 pub enum Stdin {
-    /// Nothing: the end is there at once.
+    /// Empty: end of file at once.
     #[default]
     Null,
     /// A pipe; see [`SandboxedProcess::take_stdin`](crate::SandboxedProcess::take_stdin).
     Piped,
-    /// This descriptor, usually one end of a pair of sockets, for commands that are talked with.
+    /// This descriptor, usually one end of a socket pair, for commands that exchange messages with the host.
     Socket(OwnedFd),
 }
 
 /// Where a command's standard error goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StderrTarget {
-    /// Its own pipe.
+    /// A pipe of its own.
     #[default]
     Piped,
-    /// The pipe of standard output, so that both keep the order they were written in.
+    /// The pipe of standard output, so that the order of both is kept.
     WithStdout,
 }
 
-/// What a command may do.
+/// The limits of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Confines {
-    /// What is allowed as a whole.
+    /// The profile of the sandbox.
     pub profile: SandboxProfile,
-    /// The directories it works in. Beside them it sees the system's own directories only.
+    /// The directories that the command works in. It also sees the system's directories and nothing else.
     pub roots: Vec<SandboxRoot>,
-    /// Further files and directories it may read, such as toolchains beneath the home directory. Missing ones are
-    /// passed over.
+    /// Further files and directories that it may read, such as toolchains in the home directory. Missing ones are
+    /// skipped.
     pub readable: Vec<PathBuf>,
-    /// Directories whose names it may look through, and nothing more. Without mounts of its own that goes for the names
-    /// in all directories beneath as well.
+    /// Directories that it may list without reading the files. Without mounts, all directories beneath them can be
+    /// listed as well.
     pub listable: Vec<PathBuf>,
     /// Existing paths inside of writable roots that it may not write, rename or remove.
     pub protected: Vec<PathBuf>,
-    /// Paths that it may not read. Missing ones are passed over.
+    /// Paths that it may not read. Missing ones are skipped.
     pub masked: Vec<PathBuf>,
-    /// How much it may use.
+    /// The resource limits.
     pub limits: ProcessLimits,
-    /// Refuse to run if anything the profile promises is missing.
+    /// Refuse to run if a part of the profile is missing.
     pub required: bool,
-    /// Refuse to run if anything that is protected or masked would not be.
+    /// Refuse to run if a protected or masked path would be without its guard.
     pub guards_required: bool,
-    /// Directories that other commands work in, roots of this one or not. A link beneath one of them is not followed on
-    /// the way to a root or to what is readable, since another command may have put it there.
+    /// Directories that other commands work in, whether roots of this job or not. The launcher follows no link beneath
+    /// them on the way to a root or a readable path, because another command may have created it.
     pub shared: Vec<PathBuf>,
 }
 
@@ -90,24 +90,24 @@ pub struct Confines {
 pub struct SandboxRoot {
     /// Its absolute path, without links.
     pub path: PathBuf,
-    /// Whether it may be written where the profile allows writing.
+    /// Whether it is writable, if the profile allows writing.
     pub access: ResourceAccess,
 }
 
-/// How much a job may use, all its processes together where the machine can count so.
+/// Resource limits of a job. They count all its processes together if the machine can do that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {
-    /// Memory.
+    /// Memory of the job.
     pub memory_bytes: u64,
-    /// Processes and threads at a time.
+    /// Processes and threads at the same time.
     pub processes: u64,
-    /// The largest file it may write.
+    /// The size of the largest file that it may write.
     pub file_bytes: u64,
-    /// Open descriptors of one process.
+    /// Open descriptors per process.
     pub open_files: u64,
-    /// What fits into its private temporary directory.
+    /// The size of its private temporary directory.
     pub tmp_bytes: u64,
-    /// Processor time of one process.
+    /// Processor time per process.
     pub cpu: Option<Duration>,
 }
 
@@ -127,10 +127,10 @@ impl Default for ProcessLimits {
 /// How a command ended: with a code or by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandExit {
-    /// What it said itself.
+    /// The exit code.
     pub code: Option<i32>,
-    /// What ended it.
+    /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Something of it was killed because the memory limit was reached.
+    /// Whether a process of the job was killed at the memory limit.
     pub out_of_memory: bool,
 }

@@ -1,4 +1,4 @@
-//! The host's side: starts the launcher process, gives it the order and hears its report.
+//! The host's side: starts the launcher process, sends it the order and reads its report.
 #![expect(
     clippy::disallowed_methods,
     reason = "this module is the crate's door to child processes"
@@ -34,7 +34,7 @@ use crate::process::{LauncherChannel, ProcessStreams, SandboxedProcess};
 use crate::undertaker::{JobRemains, JobUndertaker};
 use order::LaunchPreparation;
 
-/// Starts commands in confines. Cheap to clone; all clones share what the self-test found.
+/// Starts commands in confines. Cheap to clone; all clones share the result of the self-test.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     shared: Arc<LauncherState>,
@@ -44,11 +44,11 @@ pub struct Launcher {
 struct LauncherState {
     means: LauncherResources,
     at_most: SandboxTier,
-    /// Made when somebody first asks: a host that starts no process spares itself that.
+    /// Filled at the first use, so that a host that starts no process skips the test.
     self_test: OnceLock<SelfTest>,
 }
 
-/// What every start needs, whatever the tier.
+/// The inputs of every start, in any tier.
 #[derive(Debug)]
 struct LauncherResources {
     program: PathBuf,
@@ -59,15 +59,15 @@ struct LauncherResources {
 }
 
 impl Launcher {
-    /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), of the same version as
-    /// this crate. For a host's own binary give `/proc/self/exe`, which stays the same when the file is replaced by a
-    /// newer one. What this machine can confine is tried out when it is first asked for.
+    /// `program` is a binary of the same version as this crate, with a `main` that calls
+    /// [`launch_if_asked`](crate::launch_if_asked). For a host's own binary use `/proc/self/exe`, which stays the same
+    /// when an update replaces the file. The self-test of this machine runs at the first use.
     pub fn new(program: PathBuf) -> Self {
         Self::with_tier_at_most(program, SandboxTier::A)
     }
 
-    /// Like [`Launcher::new`], but as if the machine could give no more than this: for tests of the lower tiers, and
-    /// for `doctor`.
+    /// Like [`Launcher::new`], but as if the machine offered at most this tier: for tests of the lower tiers, and for
+    /// `doctor`.
     pub fn with_tier_at_most(program: PathBuf, tier: SandboxTier) -> Self {
         let host = HostName::own();
         ScratchFolder::sweep(&host);
@@ -89,19 +89,19 @@ impl Launcher {
         }
     }
 
-    /// How much this machine can confine. The first to ask waits a moment, with its thread.
+    /// The tier that this machine offers. The first call blocks its thread for the self-test.
     pub fn tier(&self) -> SandboxTier {
         self.self_test().tier
     }
 
-    /// What was tried to find out.
+    /// The result of the self-test. The first call blocks its thread.
     pub fn self_test(&self) -> &SelfTest {
         self.shared
             .self_test
             .get_or_init(|| self_test::run(&self.shared.means, self.shared.at_most))
     }
 
-    /// The tier, without keeping an async thread waiting for the self-test.
+    /// The tier, without blocking an async thread for the self-test.
     async fn known_tier(&self) -> Result<SandboxTier, LaunchError> {
         if let Some(known) = self.shared.self_test.get() {
             return Ok(known.tier);
@@ -111,7 +111,7 @@ impl Launcher {
         tested.map_err(|error| LaunchError::Launcher(std::io::Error::other(error)))
     }
 
-    /// Starts a command. It runs, confined as [`SandboxedProcess::applied`] says, when this returns; if this fails, nothing of
+    /// Starts a command. On success it runs, confined as [`SandboxedProcess::applied`] reports; on failure no part of
     /// it ran. Must be called within a Tokio runtime.
     pub async fn start(&self, job: SandboxJob) -> Result<SandboxedProcess, LaunchError> {
         let program = job
@@ -135,7 +135,7 @@ impl Launcher {
         let mut control =
             tokio::net::UnixStream::from_std(control).map_err(LaunchError::Launcher)?;
         let streams = ProcessStreams::new(stdin, stdout, stderr).map_err(LaunchError::Launcher)?;
-        // A launcher that is already gone is heard of below, with what it said.
+        // If the launcher has already ended, the read below fails and its standard error explains why.
         let _ = control.write_all(&order).await;
         let mut control = LauncherChannel::new(control);
         match control.next_message().await {
@@ -152,18 +152,19 @@ impl Launcher {
     }
 }
 
-/// A launcher process that has its order on the way. Dropped, it is let go of and cleared up after.
+/// A launcher process that has not got all of its order yet. Dropping it ends the launcher and removes the job's
+/// remains.
 struct LauncherProcess {
     charge: JobRemainsGuard,
     control: UnixStream,
-    /// What is still to be sent.
+    /// The rest of the order, still to be sent.
     order: Vec<u8>,
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: Option<OwnedFd>,
 }
 
-/// What the host made for a job. Goes to the undertaker in the end, whatever happens in between.
+/// The host's objects for a job. Dropping this gives them to the undertaker, also when a start fails or is cancelled.
 #[derive(Debug)]
 pub(crate) struct JobRemainsGuard {
     remains: Option<JobRemains>,
@@ -207,7 +208,7 @@ impl LauncherResources {
         self.send_off(order::write(job, tier, &self.secrets, scratch)?)
     }
 
-    /// The same with a probe in the command's place.
+    /// Spawns a launcher with a probe instead of a command.
     fn spawn_probe(
         &self,
         job: SandboxJob,
@@ -240,7 +241,9 @@ impl LauncherResources {
         };
         let leaf = self.cgroups.leaf(&self.host, &order.limits, purpose);
         order.counting = leaf.counting.clone();
-        // No `pre_exec`: with it the whole host would be forked, which takes the longer the larger it is.
+        // The child must not need `pre_exec`. With it the standard library uses `fork` instead of `posix_spawn`, which
+        // copies the page tables of the whole host and takes longer the larger it is. All preparations therefore happen
+        // in the launcher itself, after `execve`.
         let spawned = Command::new(&self.program)
             .arg(LAUNCH_ARGUMENT)
             .env_clear()
@@ -269,7 +272,7 @@ impl LauncherResources {
         let mut bytes = message::frame(&order).map_err(failed)?;
         let sent = match send_head(&control, &bytes, pass.as_ref()) {
             Ok(sent) => sent,
-            // Already gone, and heard of when its report is waited for.
+            // The launcher has already ended; reading its report shows why.
             Err(Errno::PIPE | Errno::CONNRESET) => 0,
             Err(errno) => return Err(failed(errno.into())),
         };
@@ -290,7 +293,7 @@ fn is_isolated(tier: SandboxTier, profile: SandboxProfile) -> bool {
     tier == SandboxTier::A && profile != SandboxProfile::None
 }
 
-/// The first bytes, with the descriptor that goes along. They always fit into a new socket.
+/// Sends the first bytes together with the descriptor. They always fit into a new socket's buffer.
 fn send_head(
     control: &UnixStream,
     bytes: &[u8],
@@ -316,7 +319,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Launcher(errno.into()))
 }
 
-/// The two ends of standard input: what is passed to the command, and what the host writes to.
+/// The two ends of standard input: the command's end, and the host's end for writing.
 fn stdin_ends(stdin: Stdin) -> Result<(Option<OwnedFd>, Option<OwnedFd>), LaunchError> {
     match stdin {
         Stdin::Null => Ok((None, None)),

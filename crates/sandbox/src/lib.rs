@@ -1,9 +1,9 @@
-//! Starts processes that can do only what their profile says.
+//! Starts processes that can do only what their profile allows.
 //!
-//! A host makes one [`Launcher`] and gives it a [`SandboxJob`] for each command. The launcher is a process of its own: the
-//! host's binary, started again, whose `main` calls [`launch_if_asked`] before anything else. It builds the confines
-//! around itself, reports what it built, and only then becomes the command. [`toolpost_model::AppliedSandbox`] is that
-//! report, never a wish.
+//! A host creates one [`Launcher`] and gives it a [`SandboxJob`] for each command. The launcher is a process of its
+//! own: the host's binary, started again, with a `main` that first calls [`launch_if_asked`]. It builds the confines
+//! around itself, reports them, and then becomes the command. [`toolpost_model::AppliedSandbox`] is that report: it
+//! contains the confines in force, not the requested ones.
 #![warn(missing_docs)]
 
 mod error;
@@ -27,7 +27,7 @@ pub use launcher::{Check, Launcher, SelfTest};
 pub use lock::{LockedDown, ThreadConfinement, confine_thread, harden_host, lock_down};
 pub use process::SandboxedProcess;
 
-/// The directories of the system itself that every command sees.
+/// The system's own directories, which every command sees.
 pub fn system_directories() -> Vec<std::path::PathBuf> {
     inside::SYSTEM
         .iter()
@@ -35,11 +35,11 @@ pub fn system_directories() -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// The word that makes a binary a launcher: its only argument.
+/// The only argument of a binary that is started as a launcher.
 const LAUNCH_ARGUMENT: &str = "__launch";
 
-/// The first thing in `main` of a binary that can be a launcher, before threads, arguments and anything else. Never
-/// returns when this process was started as one.
+/// Call this first in `main` of a binary that can be a launcher, before threads and arguments. It never returns if the
+/// process was started as a launcher.
 pub fn launch_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments

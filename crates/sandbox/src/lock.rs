@@ -1,4 +1,4 @@
-//! Confines for threads and processes of our own: file workers, interpreter workers, and the host itself.
+//! Confines for Toolpost's own threads and processes: file workers, interpreter workers, and the host itself.
 
 use std::io;
 
@@ -15,15 +15,15 @@ use crate::inside::filter;
 use crate::inside::privileges::{self, PrivilegeStatus};
 use crate::job::SandboxRoot;
 
-/// What confines a thread.
+/// The confines of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadConfinement {
-    /// Landlock's version, if it is in force; without, nothing is.
+    /// Landlock's version if it is in force; without it the thread is not confined.
     pub landlock_abi: Option<u32>,
 }
 
-/// Locks the calling thread, and all it starts, to these roots for good. Says what is in force: a kernel without
-/// Landlock confines nothing.
+/// Confines the calling thread, and everything that it starts, to these roots for good. Returns the confines in force:
+/// on a kernel without Landlock there are none.
 pub fn confine_thread(roots: &[SandboxRoot]) -> ThreadConfinement {
     let build = || {
         let mut fence = LandlockFence::new(TcpAccess::Refused, OutsideProcesses::Reachable)?;
@@ -43,8 +43,8 @@ pub fn confine_thread(roots: &[SandboxRoot]) -> ThreadConfinement {
     }
 }
 
-/// A root that works on other people's files needs these; with the rest it could look into any process, Landlock or
-/// not.
+/// Drops all other capabilities. A host of root needs these to work on the files of other users; with the others it
+/// could look into any process, with or without Landlock.
 fn keep_file_capabilities() {
     let kept = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
@@ -60,19 +60,20 @@ fn keep_file_capabilities() {
     }
 }
 
-/// What a locked process is bound by.
+/// The limits of a locked process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockedDown {
-    /// Landlock's version, if it is in force. Without it the filter alone keeps files closed.
+    /// Landlock's version if it is in force. Without it, only the filter prevents the opening of files.
     pub landlock_abi: Option<u32>,
-    /// How large its address space may become.
+    /// The limit of its address space.
     pub address_space: u64,
 }
 
-/// None can be opened anyway; but the kernel refuses to watch more than this, even if they are there.
+/// The worker cannot open descriptors anyway, but the kernel refuses to poll more than this limit, even for descriptors
+/// that exist.
 const MOST_DESCRIPTORS: u64 = 64;
 
-/// What an interpreter needs: memory, the descriptors it has, time, and an end.
+/// The system calls of an interpreter: memory, its open descriptors, time, and exit.
 const WORKER_CALLS: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -119,16 +120,19 @@ const WORKER_CALLS_HERE: &[c_long] = &[libc::SYS_poll, libc::SYS_time];
 #[cfg(not(target_arch = "x86_64"))]
 const WORKER_CALLS_HERE: &[c_long] = &[];
 
-/// Locks this process, which must have one thread, down for good: no files, no network, no new processes or threads,
-/// no more than `memory_bytes` beyond what it has now. The descriptors it has stay usable. For workers that run an
+/// Locks this process down for good: no files, no network, no new processes or threads, at most `memory_bytes` more
+/// memory than now. Open descriptors stay usable. The process must have one thread. For workers that run an
 /// interpreter.
+///
+/// The checks of the result come before the fence: they read `/proc`, which is closed afterwards. A failed step is an
+/// error, so that a process that is only half locked does not start its work.
 pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     let address_space = address_space()
         .map_err(failed("read its size"))?
         .saturating_add(memory_bytes);
     privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
     privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
-    // Once files are closed nobody can look.
+    // `/proc` cannot be read after the files are closed.
     let standing = PrivilegeStatus::look().map_err(failed("look at itself"))?;
     if !standing.powerless {
         return Err(failed("drop capabilities")(Errno::PERM));
@@ -191,7 +195,7 @@ fn address_space() -> Result<u64, Errno> {
     Ok(pages * rustix::param::page_size() as u64)
 }
 
-/// For the host itself, early: nobody of the same user may look into its memory, and it leaves no core files.
+/// For the host itself, at its start: no process of the same user may read its memory, and it writes no core files.
 pub fn harden_host() {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let _ = rustix::process::setrlimit(

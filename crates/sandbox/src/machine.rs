@@ -1,5 +1,5 @@
-//! What the host finds on this machine and leaves on it: control groups, directories for temporary files, secrets of
-//! the system. The one door of this crate to files, on the host's side.
+//! The host's objects on this machine: control groups, directories for temporary files, and the system's secrets. This
+//! is the only module on the host's side of this crate that uses files.
 #![expect(
     clippy::disallowed_methods,
     reason = "this module is the crate's door to files"

@@ -1,5 +1,5 @@
-//! What host and launcher say to one another over the launcher's standard input, a pair of sockets: the order once,
-//! then the report and the end. Each message is its length in four bytes and JSON.
+//! The messages between host and launcher over the launcher's standard input, a socket pair: first the order, then the
+//! report and the exit. A message is its length in four bytes and JSON.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,13 +13,12 @@ use crate::error::LauncherFailure;
 use crate::job::ProcessLimits;
 use crate::probe::ProbePlan;
 
-/// The host asks for the command to be told to stop. The end of the stream asks for everything to be killed.
+/// The host's request to terminate the command. The end of the stream means that everything is to be killed.
 pub(crate) const TERMINATE: u8 = b'T';
 
-/// No order is as large as this; a length beyond it is not from our host.
+/// No valid order is this large; a greater length does not come from a host of this version.
 const LARGEST: usize = 64 << 20;
 
-/// Everything the launcher needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchOrder {
     pub(crate) tier: SandboxTier,
@@ -32,18 +31,18 @@ pub(crate) struct LaunchOrder {
     pub(crate) listable: Vec<UnixBytes>,
     pub(crate) protected: Vec<UnixBytes>,
     pub(crate) masked: Vec<UnixBytes>,
-    /// Secrets of the system, beside what the job masks.
+    /// Secrets of the system, in addition to the job's masked paths.
     pub(crate) system_secrets: Vec<UnixBytes>,
     pub(crate) limits: ProcessLimits,
     pub(crate) required: bool,
     pub(crate) guards_required: bool,
     pub(crate) shared: Vec<UnixBytes>,
-    /// A descriptor for standard input comes along.
+    /// Whether a descriptor for standard input comes with the order.
     pub(crate) stdin_comes: bool,
     pub(crate) counting: CountingGroups,
-    /// A directory of the host's for temporary files, where the job has no `/tmp` of its own.
+    /// The host's directory for temporary files, for a job without a private `/tmp`.
     pub(crate) scratch: Option<UnixBytes>,
-    /// Try the confines instead of running a command.
+    /// Run the probe instead of a command.
     pub(crate) probe: Option<ProbePlan>,
 }
 
@@ -53,32 +52,33 @@ pub(crate) struct OrderedRoot {
     pub(crate) writable: bool,
 }
 
-/// The control groups that count for this job.
+/// The control groups of this job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CountingGroups {
-    /// Files to write one's process id to.
+    /// The files to which a process writes its id to join.
     pub(crate) join: Vec<UnixBytes>,
-    /// What bounds the processes, such as `cgroup1`.
+    /// The group that limits the processes, such as `cgroup1`.
     pub(crate) processes: Option<String>,
-    /// What bounds the memory.
+    /// The group that limits the memory.
     pub(crate) memory: Option<String>,
 }
 
-/// What the launcher says.
+/// A message of the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum LauncherMessage {
-    /// The command runs, confined like this.
+    /// The command runs in these confines.
     Running(Box<AppliedSandbox>),
-    /// It does not, and nothing of it ran.
+    /// The command does not run, and no part of it ran.
     Failed(LauncherFailure),
-    /// The command has ended; what it left behind is being killed.
+    /// The command has ended, and its remaining processes are being killed.
     Ended {
         code: Option<i32>,
         signal: Option<i32>,
     },
 }
 
-/// Bytes that are nearly always text: paths and arguments of a Unix system. Text in JSON, else a list of numbers.
+/// Bytes that are nearly always text: paths and arguments of a Unix system. In JSON they are text, or a list of numbers
+/// if they are not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum UnixBytes {
@@ -114,7 +114,7 @@ impl From<PathBuf> for UnixBytes {
     }
 }
 
-/// A message as it travels.
+/// Encodes a message with its length.
 pub(crate) fn frame<T: Serialize>(message: &T) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
@@ -123,7 +123,7 @@ pub(crate) fn frame<T: Serialize>(message: &T) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Takes the first whole message out of what has come so far.
+/// Removes the first whole message from the received bytes.
 pub(crate) fn take_frame<T: DeserializeOwned>(inbox: &mut Vec<u8>) -> std::io::Result<Option<T>> {
     let Some(head) = inbox.first_chunk::<4>() else {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! The self-test's other half: what a process inside of the confines tries, and what came of it. It tries what the
-//! confines must refuse, and as twins what they must not.
+//! The probe of the self-test: a process inside the confines attempts what they must refuse, and for each attempt a
+//! similar one that they must allow.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -14,29 +14,29 @@ use serde::{Deserialize, Serialize};
 use crate::message::UnixBytes;
 use crate::sys;
 
-/// What there is to try on.
+/// The targets of the attempts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProbePlan {
-    /// A directory of the host's that is no root.
+    /// A directory of the host that is not a root.
     pub(crate) outside: UnixBytes,
     /// A writable root.
     pub(crate) inside: UnixBytes,
-    /// Its own directory for temporary files, where it has one.
+    /// Its own directory for temporary files, if it has one.
     pub(crate) temporary: Option<UnixBytes>,
-    /// A file in it that is masked.
+    /// A masked file in the root.
     pub(crate) masked: UnixBytes,
-    /// A file in it that is protected.
+    /// A protected file in the root.
     pub(crate) protected: UnixBytes,
-    /// The host listens there.
+    /// An address that the host listens on.
     pub(crate) tcp: Option<SocketAddr>,
-    /// And there.
+    /// A socket that the host listens on.
     pub(crate) socket: UnixBytes,
     pub(crate) host: u32,
-    /// When it started, as the kernel counts: inside there may be another process of that number.
+    /// The host's start time in the kernel's ticks: inside the confines, another process may have its id.
     pub(crate) host_started: u64,
 }
 
-/// What was tried, and whether it succeeded.
+/// An attempt of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ProbeAttempt {
     WriteInside,
@@ -54,16 +54,16 @@ pub(crate) enum ProbeAttempt {
     HoldCapability,
 }
 
-/// One try, as told to the host.
+/// The result of one attempt, as sent to the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SelfTestFinding {
     pub(crate) attempt: ProbeAttempt,
     pub(crate) succeeded: bool,
-    /// What the system said if it refused.
+    /// The system's error if it refused.
     pub(crate) errno: Option<i32>,
 }
 
-/// Tries all of it and writes what came of it to standard output.
+/// Makes all attempts and writes the results to standard output.
 pub(crate) fn try_everything(plan: &ProbePlan) {
     let sees_host = see(plan.host, plan.host_started);
     let tried = [
@@ -153,9 +153,9 @@ fn see(pid: u32, started: u64) -> Result<(), Errno> {
     }
 }
 
-/// When a process started, from the kernel's line about it.
+/// The start time of a process, from its line in `/proc`.
 pub(crate) fn started_at(stat: &str) -> Option<u64> {
-    // The name comes before, in brackets, and may hold anything.
+    // The name comes first, in brackets, and may contain anything.
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(19)?.parse().ok()
 }

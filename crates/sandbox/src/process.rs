@@ -1,4 +1,4 @@
-//! A command that runs: its streams, its end, and ways to end it.
+//! A running command: its streams, its exit, and how to end it.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -13,17 +13,18 @@ use crate::launcher::JobRemainsGuard;
 use crate::message::{LauncherMessage, TERMINATE, take_frame};
 use crate::undertaker::HEAD_START;
 
-/// A launcher kills what it keeps within milliseconds. One that does not is killed itself.
+/// A launcher kills its processes within milliseconds. After this time the host kills the launcher itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 const SIGKILL: i32 = 9;
 
-/// A running command. When it is dropped, everything the command has started is killed.
+/// A running command. Dropping it kills every process that the command started.
 #[derive(Debug)]
 pub struct SandboxedProcess {
-    // Dropped first, which tells the launcher to end; the charge is cleared up after that.
+    // The order of the fields matters. `control` is dropped first, which is the launcher's signal to kill everything;
+    // `charge` then gives the remains to the undertaker, which expects a launcher that is about to end.
     control: LauncherChannel,
     streams: ProcessStreams,
     applied: AppliedSandbox,
@@ -31,7 +32,7 @@ pub struct SandboxedProcess {
     charge: JobRemainsGuard,
 }
 
-/// The command's standard streams, the host's ends.
+/// The host's ends of the command's standard streams.
 #[derive(Debug)]
 pub(crate) struct ProcessStreams {
     stdin: Option<Sender>,
@@ -52,7 +53,7 @@ impl ProcessStreams {
         })
     }
 
-    /// What a launcher said that ended without a report: a panic, or the loader's complaint.
+    /// The output of a launcher that ended without a report: a panic, or an error of the loader.
     pub(crate) async fn last_words(mut self) -> String {
         let Some(stream) = self.stderr.as_mut().or(self.stdout.as_mut()) else {
             return String::new();
@@ -63,11 +64,13 @@ impl ProcessStreams {
     }
 }
 
-/// The host's end of the launcher's standard input.
+/// The host's end of the control socket.
 #[derive(Debug)]
 pub(crate) struct LauncherChannel {
     stream: UnixStream,
-    /// Kept here, so that a wait that is given up loses nothing.
+    /// Part of a message that was received. It is kept here and not in the future of `next_message`, because a caller
+    /// may drop that future between two reads: `wait` is used in `select!`, and a lost half of a frame would make every
+    /// later message unreadable.
     inbox: Vec<u8>,
 }
 
@@ -79,7 +82,7 @@ impl LauncherChannel {
         }
     }
 
-    /// None when the launcher, and with it everything, has ended.
+    /// `None` after the launcher, and with it everything, has ended.
     pub(crate) async fn next_message(&mut self) -> Option<LauncherMessage> {
         loop {
             match take_frame(&mut self.inbox) {
@@ -111,39 +114,39 @@ impl SandboxedProcess {
         }
     }
 
-    /// What confines it, as the launcher reported right before the command began.
+    /// The confines in force, as the launcher reported them right before the command began.
     pub fn applied(&self) -> &AppliedSandbox {
         &self.applied
     }
 
-    /// Adds to what is told of the confines which protected paths came into being meanwhile, for whoever looked.
+    /// Adds to the report the protected paths that were created during the run.
     pub fn note_protected_created(&mut self, paths: Vec<String>) {
         self.applied.protected_created = paths;
     }
 
-    /// The launcher's process id; the command's own means nothing outside of its namespace.
+    /// The launcher's process id. The command's own id is valid only in its namespace.
     pub fn id(&self) -> u32 {
         self.charge.id()
     }
 
-    /// Writes to the command's standard input, once, if the job asked for [`Stdin::Piped`](crate::Stdin::Piped).
-    /// Dropped, it is the end of that input.
+    /// The writer for the command's standard input, once, if the job has [`Stdin::Piped`](crate::Stdin::Piped).
+    /// Dropping it ends the input.
     pub fn take_stdin(&mut self) -> Option<Sender> {
         self.streams.stdin.take()
     }
 
-    /// Reads the command's standard output, once.
+    /// The reader of the command's standard output, once.
     pub fn take_stdout(&mut self) -> Option<Receiver> {
         self.streams.stdout.take()
     }
 
-    /// Reads the command's standard error, once, unless it goes with standard output.
+    /// The reader of the command's standard error, once, unless it is joined with standard output.
     pub fn take_stderr(&mut self) -> Option<Receiver> {
         self.streams.stderr.take()
     }
 
-    /// How the command itself ended, when it has. What it left running is killed then, and does not keep this
-    /// waiting. May be given up and called again.
+    /// Waits for the exit of the command itself. Its remaining processes are killed then, and this does not wait for
+    /// them. The future may be dropped and `wait` called again.
     pub async fn wait(&mut self) -> CommandExit {
         if let Some(ended) = self.ended {
             return ended;
@@ -154,7 +157,7 @@ impl SandboxedProcess {
                     return self.has_ended(code, signal);
                 }
                 Some(LauncherMessage::Running(_) | LauncherMessage::Failed(_)) => {}
-                // Only a launcher that was itself killed says nothing.
+                // Only a launcher that was itself killed ends without a message.
                 None => return self.has_ended(None, Some(SIGKILL)),
             }
         }
@@ -169,12 +172,12 @@ impl SandboxedProcess {
         *self.ended.insert(ended)
     }
 
-    /// Asks all that the command has started to end. They may take their time, or not listen.
+    /// Asks all processes of the command to end. They may take their time, or ignore it.
     pub fn terminate(&self) {
         let _ = self.control.stream.try_write(&[TERMINATE]);
     }
 
-    /// Kills all that the command has started; returns when it is gone.
+    /// Kills all processes of the command, and returns when they are gone.
     pub async fn kill(&mut self) -> CommandExit {
         let _ = rustix::net::shutdown(&self.control.stream, rustix::net::Shutdown::Write);
         if tokio::time::timeout(HEAD_START, self.until_gone())
@@ -189,7 +192,8 @@ impl SandboxedProcess {
         }
     }
 
-    /// For a tree that grows faster than the launcher can fell it, and for a launcher that cannot.
+    /// For a tree that grows faster than the launcher can kill it, and for a launcher that hangs. The host first kills
+    /// the control group, then the launcher, and at last single processes that are still in the group.
     async fn kill_by_force(&mut self) {
         if let Some(remains) = self.charge.remains() {
             remains.leaf.kill();
@@ -212,7 +216,7 @@ impl SandboxedProcess {
         }
     }
 
-    /// The launcher ends last, and its end of the control socket with it.
+    /// Waits for the launcher, which ends last and thereby closes its end of the control socket.
     async fn until_gone(&mut self) {
         while let Some(message) = self.control.next_message().await {
             if let LauncherMessage::Ended { code, signal } = message {

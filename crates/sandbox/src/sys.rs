@@ -1,4 +1,4 @@
-//! The system calls that no safe wrapper has. All `unsafe` of this crate is here, one call a function.
+//! System calls without a safe wrapper. All `unsafe` code of this crate is here, one call per function.
 #![expect(
     unsafe_code,
     reason = "forking, executing, mount attributes and signal masks have no safe wrapper"
@@ -24,7 +24,7 @@ fn checked(result: libc::c_int) -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// The child gets `None`. Only for processes with one thread.
+/// Returns `None` in the child. Only for processes with one thread.
 pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
     // SAFETY: the launcher has one thread, so no lock can be held by a thread that is missing in the child.
     match unsafe { libc::fork() } {
@@ -33,7 +33,7 @@ pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
     }
 }
 
-/// Returns only if it failed.
+/// Returns only on failure.
 pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString]) -> Errno {
     let pointers = |strings: &[CString]| {
         let mut list: Vec<*const libc::c_char> = strings.iter().map(|one| one.as_ptr()).collect();
@@ -42,13 +42,13 @@ pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString])
     };
     let argv = pointers(argv);
     let environment = pointers(environment);
-    // SAFETY: both lists end in a null pointer and point to strings that outlive the call.
+    // SAFETY: both lists end in a null pointer, and their strings outlive the call.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
     last()
 }
 
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
-    // SAFETY: `FILES` is the flag that could pull descriptors away, and it is never among them.
+    // SAFETY: only the flag `FILES` could take descriptors away, and it is removed here.
     unsafe { rustix::thread::unshare_unsafe(flags & !UnshareFlags::FILES) }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn restrict_mount(
         MountDepth::Itself => 0,
         MountDepth::AllBeneath => libc::AT_RECURSIVE,
     };
-    // SAFETY: the kernel reads the structure of the size given and keeps no pointer.
+    // SAFETY: the kernel reads a structure of the given size and keeps no pointer.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -82,7 +82,7 @@ pub(crate) fn restrict_mount(
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// How far attributes of a mount reach.
+/// The depth of a change of mount attributes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountDepth {
     Itself,
@@ -91,7 +91,7 @@ pub(crate) enum MountDepth {
 
 /// Closes every descriptor from `first` on.
 pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
-    // SAFETY: called before anything owns a descriptor of that range.
+    // SAFETY: called before any value owns a descriptor of that range.
     if unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) } == 0 {
         Ok(())
     } else {
@@ -109,7 +109,7 @@ pub(crate) fn close_from_on_execute(first: u32) -> Result<(), Errno> {
 
 /// A descriptor that becomes readable when a child has changed.
 pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
-    // SAFETY: the set is initialised by `sigemptyset` before use, and the descriptor is new and ours.
+    // SAFETY: `sigemptyset` initialises the set before use, and the descriptor is new and owned here.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -126,9 +126,9 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// As a command expects to find them: nothing blocked, and the broken pipe not ignored as Rust's runtime has it.
+/// Resets signals to what a command expects: none blocked, and the broken pipe not ignored as in Rust's runtime.
 pub(crate) fn reset_signals() -> Result<(), Errno> {
-    // SAFETY: the set is initialised before use; default dispositions run no code of ours.
+    // SAFETY: the set is initialised before use, and default dispositions run no code of this process.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -138,20 +138,20 @@ pub(crate) fn reset_signals() -> Result<(), Errno> {
             std::ptr::null_mut(),
         ))?;
         for signal in 1..32 {
-            // Two of them cannot be set, and need not be.
+            // Two signals cannot be set, and need not be.
             libc::signal(signal, libc::SIG_DFL);
         }
     }
     Ok(())
 }
 
-/// Signals all processes of the namespace but the first, which must be the caller.
+/// Signals all processes of the namespace except the first, which must be the caller.
 pub(crate) fn signal_everyone(signal: libc::c_int) {
-    // SAFETY: plain system call. Nobody left to signal is not an error worth telling.
+    // SAFETY: plain system call. It fails if no process is left to signal, which is no error here.
     unsafe { libc::kill(-1, signal) };
 }
 
-/// Switches on the loopback device of a network namespace that has just been made.
+/// Switches on the loopback device of a new network namespace.
 pub(crate) fn loopback_up() -> Result<(), Errno> {
     // SAFETY: an all-zero request is valid, and its name is shorter than the field.
     unsafe {

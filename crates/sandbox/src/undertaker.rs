@@ -1,5 +1,5 @@
-//! Clearing up after jobs: a thread that waits for launchers to end, so that nobody else has to, and then removes
-//! what the host made for them.
+//! Removes the remains of jobs: a thread waits for launchers to end and then deletes the host's objects for them.
+//! Callers that drop a process do not have to wait.
 
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use crate::machine::{JobCgroup, ScratchFolder};
 
-/// A launcher kills what it keeps, and ends, when the host lets go of it. It also collects the dead, so nobody helps
-/// it before it has had this long.
+/// When the host closes its socket, a launcher kills its processes and ends. It also reaps the dead, so the thread does
+/// not interfere before this time is over.
 pub(crate) const HEAD_START: Duration = Duration::from_millis(200);
-/// One that has not ended by then is killed itself.
+/// A launcher that has not ended after this time is killed.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-/// Something that cannot be removed, such as a group with a process in an endless system call, is left to the next
+/// Remains that cannot be removed, such as a group with a process in an endless system call, are left to the next
 /// start.
 const GIVE_UP: Duration = Duration::from_secs(60);
 
-/// What is left of a job when nobody wants it any more.
+/// The remains of a job that the host no longer uses.
 #[derive(Debug)]
 pub(crate) struct JobRemains {
     pub(crate) launcher: Child,
@@ -30,11 +30,11 @@ pub(crate) struct JobRemains {
     pub(crate) scratch: Option<ScratchFolder>,
 }
 
-/// The end of a host waits this long for the thread. A process that exits earlier leaves control groups behind until
-/// the next start sweeps them; a process in an endless system call must not keep the host from ending.
+/// A host that ends waits this long for the thread. If the process exits earlier, control groups stay until the next
+/// start sweeps them; but a process in an endless system call must not keep the host from ending.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
-/// Hands remains to the thread. The last clone that is dropped waits for the thread to clear up.
+/// Sends remains to the thread. Dropping the last clone waits for the thread to finish.
 #[derive(Clone, Debug)]
 pub(crate) struct JobUndertaker {
     thread: Arc<ClearingThread>,
@@ -42,9 +42,9 @@ pub(crate) struct JobUndertaker {
 
 #[derive(Debug)]
 struct ClearingThread {
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     inbox: Option<Sender<JobRemains>>,
-    /// Disconnected when the thread has ended. A `JoinHandle` can be waited for only without a limit.
+    /// Disconnected when the thread has ended. A `JoinHandle` has no wait with a limit.
     ended: Mutex<Receiver<()>>,
 }
 
@@ -52,7 +52,7 @@ impl JobUndertaker {
     pub(crate) fn new() -> Self {
         let (inbox, remains) = mpsc::channel();
         let (running, ended) = mpsc::channel();
-        // Without the thread the channels are closed, and `take` does the work where it is called.
+        // If the thread cannot start, the channels are closed, and `take` removes the remains in the caller's thread.
         let _ = std::thread::Builder::new()
             .name("sandbox-clearing".to_owned())
             .spawn(move || {
@@ -82,7 +82,7 @@ impl JobUndertaker {
 
 impl Drop for ClearingThread {
     fn drop(&mut self) {
-        // The thread ends once the channel is closed and its last case is.
+        // The thread ends after the channel is closed and its last case is done.
         self.inbox = None;
         if let Ok(ended) = self.ended.get_mut() {
             let _ = ended.recv_timeout(LAST_WAIT);

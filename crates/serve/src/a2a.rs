@@ -1,8 +1,8 @@
-//! A2A: tools for other agents and chat clients, in the two dialects that peers speak, over JSON-RPC and REST.
+//! A2A: tools for other agents and chat clients, in both dialects of the protocol, over JSON-RPC and REST.
 //!
-//! A message that holds tool calls becomes a task: the calls go through the host like any other, and the task tells of them
-//! as they happen. Nothing is kept beside the journal: a task is its calls, found by the mark they all carry, so that one
-//! that left memory is put together again from their records.
+//! A message that holds tool calls becomes a task: the calls go through the pipeline like any other, and the task
+//! reports them as they run. The face stores nothing beside the journal. A task is the set of calls with its
+//! correlation id, so a task that left memory is rebuilt from the records of its calls.
 
 mod answering;
 mod asked;
@@ -30,17 +30,16 @@ use toolpost_core::{Host, JournalError};
 use crate::{http::HttpProblem, streams::OpenStreams};
 use tasks::TaskShelf;
 
-/// Where others read what this agent is. Answered without a token, in few words.
+/// The path of the agent card. Without a token it answers with a short card.
 pub(crate) const CARD: &str = "/.well-known/agent-card.json";
 
-/// What all requests share.
 pub(crate) struct A2aServerFace {
     host: Host,
     config: A2aConfig,
     body_limit: usize,
     tasks: TaskShelf,
     streams: OpenStreams,
-    /// Streams and answers that wait end with this.
+    /// Ends the streams and waiting answers.
     closing: CancellationToken,
 }
 
@@ -70,7 +69,7 @@ impl A2aServerFace {
     }
 }
 
-/// The routes; none where the host is to be no A2A agent.
+/// The routes; none if the configuration turns A2A off.
 pub(crate) fn routes(face: Arc<A2aServerFace>) -> Router {
     if !face.config.enabled {
         return Router::new();
@@ -88,7 +87,7 @@ pub(crate) fn routes(face: Arc<A2aServerFace>) -> Router {
         .with_state(face)
 }
 
-/// The record cannot be read or written, so nothing can be said for sure.
+/// The refusal for a journal that cannot be read or written.
 fn journal_trouble(error: &JournalError) -> A2aRefusal {
     A2aRefusal::new(ErrorCode::Internal, error.to_string())
 }

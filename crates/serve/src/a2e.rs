@@ -1,9 +1,9 @@
-//! A2E: tools for agents that speak the agent-to-environment protocol, over HTTP with server-sent events, over
-//! stdio, and in the same process.
+//! A2E: tools for agents that use the agent-to-environment protocol, over HTTP with server-sent events, over stdio, and
+//! in the same process.
 //!
-//! One `A2eConversation` is one agent's session, whatever it came over: it knows who
-//! talks, hands messages to the [`A2eCapability`] that takes them, and has an outbox for what the agent is to hear.
-//! The transports only carry: bytes to messages and back, in `toolpost_a2e::codec`.
+//! One `A2eConversation` is the session of one agent on any transport. It authenticates the agent, passes messages to
+//! the [`A2eCapability`] that handles them, and has an outbox for messages to the agent. The transports only convert
+//! between bytes and messages, with `toolpost_a2e::codec`.
 
 mod audit;
 mod capability;
@@ -50,30 +50,29 @@ use conversation::A2eConversation;
 use sessions::A2eHttpSessions;
 use tools::ToolsCapability;
 
-/// How the face is set up.
 #[derive(Default)]
 pub(crate) struct A2eFaceSettings {
-    /// The host's name, where its operator gave one.
+    /// The host's name, if its operator set one.
     pub(crate) host_id: Option<String>,
-    /// Refuse messages of a capability that was not negotiated.
+    /// Whether to refuse messages of capabilities that were not negotiated.
     pub(crate) require_negotiated: bool,
-    /// Calls of a session that run at the same time.
+    /// The most concurrent calls of a session.
     pub(crate) max_parallel: usize,
-    /// The longest message.
+    /// The longest message, in bytes.
     pub(crate) message_limit: usize,
-    /// Where each request and its end are noted, until the host ends.
+    /// The file that gets each request and its end.
     pub(crate) audit: A2eAuditFile,
-    /// How long the data directory had been unattended at the start, where somebody knows.
+    /// The time before the start during which no host used the data directory, if it is known.
     pub(crate) unattended: Option<Duration>,
-    /// The entry of the host's own tools in the handshake. `None`: the tools are those of plugins.
+    /// The entry of the host's own tools in the handshake. `None`: only plugins provide tools.
     pub(crate) tools: Option<ToolsEntry>,
     /// The plugins of an A2E host file, in its order.
     pub(crate) plugins: Vec<LoadedPlugin>,
-    /// Counts the streams over HTTP.
+    /// The counter of open HTTP streams.
     pub(crate) streams: Option<OpenStreams>,
 }
 
-/// The built-in tools' entry in the registry.
+/// The entry of the native tools in the registry.
 #[derive(Clone)]
 pub(crate) struct ToolsEntry {
     pub(crate) plugin: String,
@@ -91,24 +90,23 @@ impl Default for ToolsEntry {
     }
 }
 
-/// What all sessions share.
 pub(crate) struct A2eServerFace {
     host: Host,
     registry: CapabilityRegistry,
     settings: A2eFaceSettings,
-    /// Tells the events of this life of the host from those of another.
+    /// Distinguishes event ids of this run of the host from those of other runs.
     epoch: String,
     since: Instant,
-    /// How long nobody was there before this.
+    /// The time before the start without a host.
     away: Duration,
     conversations: AtomicU64,
     sessions: A2eHttpSessions,
-    /// Conversations of agents that came in, by the session in the host's records.
+    /// The conversations of admitted agents, by the session id on record.
     by_session: Mutex<HashMap<SessionId, Weak<A2eConversation>>>,
 }
 
 impl A2eServerFace {
-    /// `capabilities` come before the host's own tools where their priorities are equal.
+    /// At equal priority, `capabilities` come before the host's own tools.
     pub(crate) fn new(
         host: Host,
         settings: A2eFaceSettings,
@@ -147,7 +145,6 @@ impl A2eServerFace {
         &self.settings.plugins
     }
 
-    /// Whether the answer is that of a plugin's tool.
     fn is_of_plugin(&self, answer: &RecordedResult) -> bool {
         let tool = answer.result().tool_id.as_ref();
         tool.is_some_and(|id| {
@@ -157,24 +154,24 @@ impl A2eServerFace {
         })
     }
 
-    /// Remembers the conversation of an agent that came in.
+    /// Adds the conversation of an admitted agent.
     fn know(&self, session: &SessionId, conversation: &Arc<A2eConversation>) {
         let mut known = self.by_session.lock();
         known.retain(|_, conversation| conversation.strong_count() > 0);
         known.insert(session.clone(), Arc::downgrade(conversation));
     }
 
-    /// The conversation of a session's agent, while there is one.
+    /// The conversation of a session's agent, if it is connected.
     fn conversation_of(&self, session: &SessionId) -> Option<Arc<A2eConversation>> {
         self.by_session.lock().get(session)?.upgrade()
     }
 
-    /// Where the numbers of one more conversation begin.
+    /// The first number of the next conversation.
     fn next_numbers(&self) -> u64 {
         self.conversations.fetch_add(1, Ordering::Relaxed) << 32
     }
 
-    /// Lets every stream end once its reader has what is there. For the end of the host, after its last call.
+    /// Ends every stream after its reader has received the pending messages. Called after the last call of the host.
     pub(crate) fn close(&self) {
         self.sessions.close_all();
         self.settings.audit.close();

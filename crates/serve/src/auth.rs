@@ -1,4 +1,4 @@
-//! Who comes in: tokens to principals, and the checks that keep browsers of strangers out.
+//! Authentication: maps tokens to principals, and refuses requests from other sites' pages.
 
 use std::net::IpAddr;
 
@@ -11,27 +11,24 @@ use toolpost_model::{Principal, PrincipalRole};
 
 use crate::http::{HttpProblem, RequestFace, header_text};
 
-/// How callers on the network prove themselves.
+/// The authentication of callers on the network.
 #[derive(Clone, Debug)]
 pub enum CallerAuthentication {
-    /// With a token that is kept in the data directory, or made for this run where there is none.
+    /// With the token in the data directory, or with one generated for this run if there is no data directory.
     KeptToken,
     /// With this token.
     Token(String),
-    /// Not at all. Only on loopback.
+    /// Without a token. Only on loopback.
     Open,
 }
 
-/// Somebody who was let in.
 pub(crate) struct AdmittedCaller {
     pub(crate) principal: Principal,
-    /// What to remember of the token it came with, where it came with one.
+    /// A mark of the caller's token, if it came with one.
     pub(crate) credential: Option<String>,
 }
 
-/// Decides who a request comes from.
 pub(crate) enum RequestAuthenticator {
-    /// A network listener.
     Network {
         tokens: Vec<KnownToken>,
         open: bool,
@@ -40,9 +37,10 @@ pub(crate) enum RequestAuthenticator {
     },
     /// The unix socket in the data directory: the file's permissions are the check.
     Socket,
-    /// A connection within the process, for the command line and the host that it started for itself.
+    /// A connection within the process: the command line and its own host.
     CommandLine,
-    /// Pipes or a link to whoever started or embeds the host, which is the check. A token may name somebody else.
+    /// Pipes or a link to the process that started or embeds the host, which counts as authentication. A token may name
+    /// another principal.
     Process {
         tokens: Vec<KnownToken>,
         token_required: bool,
@@ -50,14 +48,14 @@ pub(crate) enum RequestAuthenticator {
     },
 }
 
-/// A token as kept: a hash, never the token.
+/// A stored token: its hash, never the token.
 pub(crate) struct KnownToken {
     hash: [u8; 32],
     principal: Principal,
 }
 
 impl KnownToken {
-    /// What a session opened with this token remembers of it. A hash of the hash: it opens no door.
+    /// The mark of a token in its sessions. It is a hash of the hash, so it does not authenticate anything.
     fn mark(&self) -> String {
         let hash = Sha256::digest(self.hash);
         const_hex::encode(&hash[..8])
@@ -90,8 +88,8 @@ impl KnownToken {
 }
 
 impl RequestAuthenticator {
-    /// The door of an agent over stdio. It needs a token only where there is one for it; a configured one may name
-    /// somebody else.
+    /// Authenticates an agent over stdio. A token is required only if one is set for it; a configured token may name
+    /// another principal.
     pub(crate) fn of_stdio(configured: &[TokenConfig], token: Option<&str>) -> Self {
         let mut tokens: Vec<KnownToken> = configured.iter().map(KnownToken::configured).collect();
         tokens.extend(token.map(|token| KnownToken::of(token, Principal::agent("agent"))));
@@ -102,13 +100,13 @@ impl RequestAuthenticator {
         }
     }
 
-    /// Checks that the request means this server: a page of a stranger that talks to `localhost` through a
-    /// rebound name, or a form posted across sites, stops here on every route.
+    /// Checks that the request is meant for this server. This stops a page of another site that reaches `localhost`
+    /// through a rebound name, and a form that is posted across sites, on every route.
     pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), HttpProblem> {
         let Self::Network { hosts, origins, .. } = self else {
             return Ok(());
         };
-        // Of two, this check and somebody behind it might each read another one.
+        // With two values of a header, this check and a proxy could each read a different one.
         if [header::HOST, header::ORIGIN]
             .iter()
             .any(|name| headers.get_all(name).iter().count() > 1)
@@ -146,13 +144,13 @@ impl RequestAuthenticator {
         .hint("add it to `http.allowed_origins`"))
     }
 
-    /// The face that this door belongs to.
+    /// The face of this authenticator's requests.
     pub(crate) fn face(&self) -> RequestFace {
         let (name, acknowledgement) = match self {
             Self::Network { .. } => ("http", AcknowledgementTiming::Early),
             Self::Socket => ("socket", AcknowledgementTiming::Early),
             Self::Process { .. } => ("process", AcknowledgementTiming::Early),
-            // The caller ends with the host, so it needs no record that its call was taken.
+            // The caller ends with the host, so it needs no early record of its call.
             Self::CommandLine => ("cli", AcknowledgementTiming::AtTheEnd),
         };
         RequestFace {
@@ -161,7 +159,6 @@ impl RequestAuthenticator {
         }
     }
 
-    /// Who the request comes from.
     pub(crate) fn principal(&self, headers: &HeaderMap) -> Result<Principal, HttpProblem> {
         match self {
             Self::Network { open: false, .. } => {}
@@ -182,7 +179,7 @@ impl RequestAuthenticator {
         known.ok_or_else(|| HttpProblem::unauthorized("the token is not known here"))
     }
 
-    /// Who an agent is that shows a token in its own protocol, or none.
+    /// Authenticates an agent by the token in its own protocol, which may be empty.
     pub(crate) fn admits(&self, token: &str) -> Option<AdmittedCaller> {
         let unmarked = |principal| {
             Some(AdmittedCaller {
@@ -203,7 +200,7 @@ impl RequestAuthenticator {
         }
     }
 
-    /// Whether somebody who came in earlier would be let in again.
+    /// Whether a caller that was admitted earlier would still be admitted.
     pub(crate) fn still_admits(&self, principal: &Principal, credential: Option<&str>) -> bool {
         match self {
             Self::Network { open: true, .. } => *principal == Principal::agent("anonymous"),
@@ -220,7 +217,7 @@ impl RequestAuthenticator {
             return None;
         };
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        // Every token is compared, and in constant time, so that time tells nothing.
+        // Every token is compared in constant time, so that the duration of the check reveals nothing.
         let mut found = None;
         for token in tokens {
             if bool::from(token.hash.ct_eq(&hash)) {
@@ -231,7 +228,8 @@ impl RequestAuthenticator {
     }
 }
 
-/// Rebinding needs a name, so addresses and `localhost` are always meant; other names must be configured.
+/// DNS rebinding requires a name, so addresses and `localhost` always count as this host; other names must be
+/// configured.
 fn is_own_host(host: &str, allowed: &[String]) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,

@@ -8,14 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
-/// Seconds since 1970.
 pub(crate) fn unix_seconds() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// The moment.
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -1,6 +1,6 @@
-//! From a configuration to a running host: the one place that knows which adapter stands behind which port.
+//! Builds a running host from a configuration. Only this module decides which adapter serves which port.
 //!
-//! `Server` and the command line's own short-lived host both come through here.
+//! `Server` and the command line's own short-lived host both use it.
 
 mod authorities;
 mod hooks;
@@ -55,31 +55,31 @@ use rules::places;
 pub(crate) use rules::policy;
 pub use supply::module_supply;
 
-/// How often kept results are looked through for what is too old.
+/// The interval of the search for expired artifacts.
 const CLEARED_EVERY: Duration = Duration::from_secs(3600);
 
-/// Why a host or server cannot start.
+/// The reason why a host or server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The native tools cannot be made.
+    /// The native tools cannot be built.
     #[error(transparent)]
     Native(#[from] NativeError),
-    /// The hooks cannot be made.
+    /// The hooks cannot be built.
     #[error(transparent)]
     Hooks(#[from] HooksError),
-    /// The authorities that rules delegate to cannot be made.
+    /// The authorities that rules delegate to cannot be built.
     #[error(transparent)]
     Authorities(#[from] AuthoritiesError),
-    /// The modules of mount plans cannot be made.
+    /// The modules of mount plans cannot be built.
     #[error(transparent)]
     Modules(#[from] ModulesError),
-    /// An MCP server that the host must have is not there.
+    /// A required MCP server is not available.
     #[error(transparent)]
     RequiredServer(#[from] RequiredServerError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// An agent could write the record of its own deeds.
+    /// The data directory lies inside a root, so an agent could change its own record.
     #[error(
         "the data directory `{data}` lies inside of `{workspace}`, where tools work\n\
          hint: choose a narrower folder, or a `--data-dir` outside of it"
@@ -90,7 +90,7 @@ pub enum StartError {
         /// The workspace or another root.
         workspace: PathBuf,
     },
-    /// An agent could change the modules that are run.
+    /// The cache lies inside a root, so an agent could change the modules that run.
     #[error(
         "the cache `{cache}` lies inside of `{workspace}`, where tools work\n\
          hint: choose a `--cache-dir` outside of it"
@@ -101,19 +101,19 @@ pub enum StartError {
         /// The workspace or another root.
         workspace: PathBuf,
     },
-    /// Rules that mean nothing, or not what their own tests expect.
+    /// Rules that are invalid or fail their own tests.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Rules(Vec<RuleProblem>),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalOpenError),
-    /// The folder of kept results cannot be used.
+    /// The artifact store cannot be used.
     #[error(transparent)]
     Blobs(#[from] BlobsError),
     /// The host cannot start.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The token cannot be read or made.
+    /// The token cannot be read or generated.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// A network face without a token.
@@ -125,48 +125,48 @@ pub enum StartError {
     /// The audit file cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditLogError),
-    /// The system gives no more threads.
+    /// The system cannot start a thread.
     #[error("a thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
-    /// The address is taken or not ours.
+    /// The address is in use or not allowed.
     #[error("cannot listen on `{address}`: {source}\nhint: choose another address with `--http`")]
     Listen {
         /// The address or socket.
         address: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// What goes into a host beside its configuration.
+/// The parts of a host besides its configuration.
 #[derive(Default)]
 pub struct HostParts {
-    /// Sources and hooks of the embedder's own.
+    /// The embedder's own sources and hooks.
     pub sources: Vec<Box<dyn FnOnce(HostBuilder) -> HostBuilder + Send>>,
-    /// Values that must never be written or shown, with their kind.
+    /// Secret values with their kind. They are redacted everywhere.
     pub secrets: Vec<(String, String)>,
-    /// What the native tools need beside the configuration.
+    /// The inputs of native tools besides the configuration.
     pub native: NativeHandover,
-    /// What the modules of mount plans need beside the configuration.
+    /// The inputs of mount plan modules besides the configuration.
     pub modules: ModulesHandover,
-    /// Who is asked about calls that need approval.
+    /// The audience of approval questions.
     pub asked: ApprovalAudience,
-    /// Where remembered rules are kept. Without it: in the data directory, or in memory where there is none.
+    /// The store of remembered rules. By default they are kept in the data directory, or in memory without one.
     pub rules: Option<Arc<dyn RuleStore>>,
-    /// Where results are kept that are too large to show, where there is no data directory. Without it: in memory.
+    /// The artifact store for hosts without a data directory. By default artifacts are kept in memory.
     pub blobs: Option<Arc<dyn BlobStore>>,
-    /// A recording to serve. No tool, hook or rule of the configuration or of the embedder counts then.
+    /// A cassette to replay. Tools, hooks and rules of the configuration and the embedder are then ignored.
     pub replay: Option<(Cassette, ReplayOptions)>,
 }
 
-/// Who is asked about calls that need approval.
+/// The audience of approval questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalAudience {
-    /// Nobody is there, so such calls are denied.
+    /// No operator is present, so calls that need approval are denied.
     #[default]
     Nobody,
-    /// Operators, who answer through [`Host::decide`]. The configuration says how long questions wait.
+    /// Operators, who answer through [`Host::decide`]. The configuration limits how long questions wait.
     Operators,
 }
 
@@ -177,38 +177,37 @@ impl HostParts {
             .push(Box::new(|builder| builder.source(source)));
     }
 
-    /// Adds a set of modules in Rust: tools, hooks, and what they hear of calls.
+    /// Adds a set of modules in Rust: tools, hooks and event handlers.
     pub fn rust_modules(&mut self, modules: RustModules) {
         self.sources
             .push(Box::new(move |builder| modules.join(builder)));
     }
 
-    /// Adds a hook. It is asked before those of the configuration.
+    /// Adds a hook. It runs before the hooks of the configuration.
     pub fn hook(&mut self, hook: impl Hook) {
         self.sources.push(Box::new(|builder| builder.hook(hook)));
     }
 }
 
 impl HostParts {
-    /// Adds somebody who hears of every call.
     pub(crate) fn witness(&mut self, witness: Arc<impl Witness>) {
         self.sources
             .push(Box::new(|builder| builder.witness(witness)));
     }
 }
 
-/// A host, and the data directory it holds.
+/// A host and its data directory.
 pub struct OpenedHost {
     /// The host.
     pub host: Host,
-    /// Locked as long as this lives. `None`: the journal is in memory.
+    /// The data directory, locked while this value exists. `None`: the journal is in memory.
     pub data_dir: Option<DataDir>,
     about: Arc<ServerStatus>,
 }
 
 impl OpenedHost {
-    /// Connects the command line that opened this host: to the routes that a running one has on its unix socket, and as
-    /// the same operator. Gives the client's end of an HTTP connection.
+    /// Connects the command line that opened this host to the same routes as on a host's unix socket, as the same
+    /// operator. Returns the client's end of an HTTP connection.
     pub fn connect(&self) -> DuplexStream {
         let places = OpenStreams::new(ShareRules::default().divide(1));
         let routes = plain_routes(RouteState {
@@ -231,7 +230,7 @@ impl OpenedHost {
     }
 }
 
-/// Whether the record lies where no tool can write or read.
+/// Checks that tools can neither write nor read the record.
 pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
     let within = |path: &Path| {
         let mut roots = config
@@ -248,7 +247,7 @@ pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
             workspace,
         });
     }
-    // Without modules and servers nothing is kept there.
+    // The cache is used only for modules and servers.
     let used = !config.modules.is_empty() || !config.mcp.servers.is_empty();
     if let Some(cache) = config.cache_dir.as_ref().filter(|_| used)
         && let Some(workspace) = within(cache)
@@ -261,15 +260,15 @@ pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Locks the data directory of a configuration, where it has one.
+/// Locks the data directory of a configuration, if it has one.
 pub(crate) fn open_data_dir(config: &HostConfig) -> Result<Option<DataDir>, StartError> {
     check_places(config)?;
     Ok(config.data_dir.as_deref().map(DataDir::open).transpose()?)
 }
 
-/// Compares where the paths really lead: the longest part of `path` that exists decides.
+/// Whether a path lies inside a root. Symbolic links are resolved for the longest part of `path` that exists.
 fn is_beneath(path: &Path, root: &Path) -> bool {
-    // A relative path that does not exist yet has no part that does.
+    // No part of a relative path that does not exist can be resolved.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = |path: &Path| {
         absolute(path)
@@ -282,8 +281,8 @@ fn is_beneath(path: &Path, root: &Path) -> bool {
     }
 }
 
-/// Opens a host: the journal in `data_dir` or in memory, the native tools in the workspace where there is one,
-/// and `parts`.
+/// Opens a host with its journal in `data_dir` or in memory, the native tools in the workspace if there is one, and
+/// `parts`.
 pub async fn open_host(config: &HostConfig, parts: HostParts) -> Result<OpenedHost, StartError> {
     let data_dir = open_data_dir(config)?;
     let ComposedHost { host, .. } = host_on(config, data_dir.as_ref(), parts).await?;
@@ -300,7 +299,6 @@ pub async fn open_host(config: &HostConfig, parts: HostParts) -> Result<OpenedHo
     })
 }
 
-/// A host, and the Python modules it was made with.
 pub(crate) struct ComposedHost {
     pub(crate) host: Host,
     pub(crate) python: Option<PythonModules>,
@@ -312,7 +310,7 @@ pub(crate) async fn host_on(
     parts: HostParts,
 ) -> Result<ComposedHost, StartError> {
     let mut parts = parts;
-    // The kept token is a secret to every host on this data directory, also to one without a network face.
+    // The kept token is a secret to every host on this data directory, including hosts without a network face.
     if let Some(token) = data_dir.map(load_token).transpose()?.flatten() {
         parts.secrets.push(("host_token".to_owned(), token));
     }
@@ -372,7 +370,7 @@ pub(crate) async fn host_on(
             python: None,
         });
     }
-    // An embedder's own tools come first: of two that want one name, theirs keeps it.
+    // The embedder's sources come first: if two tools have the same name, the embedder's tool keeps it.
     for add in parts.sources {
         builder = add(builder);
     }
@@ -385,7 +383,8 @@ pub(crate) async fn host_on(
         program,
         credentials,
     )?);
-    // Before anything is started: modules, MCP servers and tools alike may not change a program that decides about calls.
+    // The programs that decide about calls are protected before modules, MCP servers and tools start, because none of
+    // them may change such a program.
     let deciding = hooks::files(config)
         .into_iter()
         .chain(authorities::files(config));
@@ -417,7 +416,7 @@ pub(crate) async fn host_on(
     Ok(ComposedHost { host, python })
 }
 
-/// Whether the host's own tools are served: an A2E host file may name others instead.
+/// Whether the host's own tools are served. An A2E host file may replace them.
 fn serves_native_tools(config: &HostConfig) -> bool {
     let hidden_by = |priority: i64| {
         let mut plugins = config
@@ -433,10 +432,10 @@ fn serves_native_tools(config: &HostConfig) -> bool {
     }
 }
 
-/// The capability of A2E that brings tools.
+/// The A2E capability that provides tools.
 pub(crate) const TOOLS_CAPABILITY: &str = "tools";
 
-/// The store of kept results, cleared of what is too old now and from time to time for as long as it is used.
+/// The artifact store. Expired artifacts are removed now, and regularly while the store exists.
 fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsError> {
     let options = BlobOptions {
         total: config.limits.artifacts,
@@ -459,7 +458,7 @@ fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsErro
     Ok(blobs)
 }
 
-/// The tenants of the callers whose tokens name one.
+/// The tenants of callers whose tokens name one.
 fn tenants(tokens: &[TokenConfig]) -> HashMap<PrincipalName, String> {
     let named = tokens
         .iter()
@@ -489,12 +488,12 @@ fn limits(config: &HostConfig) -> HostLimits {
     }
 }
 
-/// The configuration's `tools` and `sources`.
+/// The configuration of `tools` and `sources`.
 pub(crate) struct ToolConfiguration {
     index: ToolIndex,
     names: Vec<String>,
     loosening_names: Vec<String>,
-    /// Patterns of `code.tools` and of credentials, each with its key.
+    /// The patterns of `code.tools` and of credentials, each with its key.
     grants: Vec<(String, ToolPattern)>,
     replace_native: NativeReplacement,
     sources: BTreeMap<String, SourceConfig>,

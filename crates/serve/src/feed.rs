@@ -1,10 +1,9 @@
-//! Calls as they happen: those of a session for front ends, `GET /sessions/{id}/events`, and those of all sessions for
-//! operators, `GET /events`.
+//! Streams of calls as they happen: `GET /sessions/{id}/events` with the calls of a session for front ends, and `GET
+//! /events` with the calls of all sessions for operators.
 //!
-//! The journal is what is told; a stream is a place in it. So nothing is queued for a reader that does not read, a reader
-//! that comes back goes on from the number it has, and a restart of the host changes nothing. The only things that come
-//! from elsewhere is that a call began, and the events of modules while it runs, because many calls are on record only at
-//! their end: the [`FeedHub`] hands both on from the call itself.
+//! A stream is a position in the journal. Therefore a slow reader causes no queue, a returning reader continues at its
+//! last number, and a restart of the host changes nothing. Only the beginnings of calls and the events of modules come
+//! from the running call itself, through the [`FeedHub`], because many calls are on record only at their end.
 
 mod hub;
 mod module_events;

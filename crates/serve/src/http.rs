@@ -1,4 +1,4 @@
-//! Plain HTTP: one POST, one answer. The only module that knows this face's paths, headers and JSON.
+//! Plain HTTP: one POST, one answer. Only this module defines the paths, headers and JSON of this face.
 
 mod approvals;
 mod artifacts;
@@ -39,14 +39,14 @@ pub(crate) use gate::{ConnectionOrigin, RequestFace, RequestGate, SocketPeer};
 pub(crate) use problem::HttpProblem;
 pub(crate) use stream::{EVENTS, STILL_HERE, UTF8_EVENTS, event_stream, keep_alive};
 
-/// For the routes of plain HTTP.
+/// The state of the routes of plain HTTP.
 #[derive(Clone)]
 pub(crate) struct RouteState {
     pub(crate) host: Host,
     pub(crate) limits: RequestLimits,
     pub(crate) about: Arc<ServerStatus>,
     pub(crate) feed: Arc<feed::FeedHub>,
-    /// Streams that would go on for ever end with this.
+    /// Ends the streams that have no end of their own.
     pub(crate) closing: CancellationToken,
 }
 
@@ -64,28 +64,28 @@ pub(crate) struct ProtocolFaces {
 pub(crate) struct RequestLimits {
     /// The largest body, in bytes.
     pub(crate) body: usize,
-    /// How long a call waits for approval where its caller sets no limit.
+    /// The time that a call waits for approval if its caller sets no limit.
     pub(crate) patience: Duration,
 }
 
-/// What an operator beside the host may want to make sure of.
+/// Facts about the server for its operator.
 pub(crate) struct ServerStatus {
     pub(crate) workspace: Option<PathBuf>,
-    /// Where it listens on the network, if it does.
+    /// The address on the network, if the host listens there.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) loaded: ActiveConfiguration,
     pub(crate) refused: Arc<RefusedRequests>,
 }
 
-/// How long a request's body may take to arrive.
+/// The time for a request's body to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Needs no token. Of the others only A2A's card, the files of the page in `live` and the routes of A2E, which ask for one
-/// in their own way, do without.
+/// A path without a token. The only others are A2A's card, the files of the page in `live`, and the routes of A2E,
+/// which check a token themselves.
 pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
 
-/// The routes of a server. They trust that [`RequestGate`] stands in front of them.
+/// The routes of a server. They rely on the [`RequestGate`] in front of them.
 pub(crate) fn server_routes(shared: RouteState, faces: &ProtocolFaces) -> Router {
     plain_routes(shared)
         .merge(live::routes())
@@ -95,7 +95,7 @@ pub(crate) fn server_routes(shared: RouteState, faces: &ProtocolFaces) -> Router
         .merge(join::routes(Arc::clone(&faces.joining)))
 }
 
-/// The routes of plain HTTP alone: all that the command line needs of a host.
+/// The routes of plain HTTP alone, which are all that the command line needs.
 pub(crate) fn plain_routes(shared: RouteState) -> Router {
     Router::new()
         .route(HEALTH, get(health))
@@ -135,7 +135,7 @@ pub(crate) fn plain_routes(shared: RouteState) -> Router {
         .with_state(shared)
 }
 
-/// The name or id in a path, refused in this face's own words where it is not text.
+/// A name or id in a path. A value that is not text is refused with this face's own error.
 struct RouteParameter(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for RouteParameter {
@@ -149,7 +149,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RouteParameter {
     }
 }
 
-/// The session a request belongs to: the one it names, or the caller's own.
+/// The session of a request: the one that it names, or the caller's default one.
 async fn session_of(
     host: &Host,
     principal: &Principal,
@@ -166,7 +166,7 @@ async fn session_of(
     }
 }
 
-/// The whole body, as long as it is within the limit: nothing larger is ever held.
+/// Reads a body within the limit. A larger body is never held in memory.
 pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, HttpProblem> {
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
         Err(_) => Err(HttpProblem::too_slow()),
@@ -179,7 +179,7 @@ pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, HttpPro
     }
 }
 
-/// Answered without a token, so it tells how the host is doing and nothing of what it does.
+/// Answered without a token, so it contains only the condition of the host and nothing about its use.
 async fn health(State(shared): State<RouteState>) -> Json<Value> {
     let health = shared.host.health();
     let (failing, sources) = sources::counted(&shared);
@@ -201,7 +201,7 @@ async fn health(State(shared): State<RouteState>) -> Json<Value> {
     }))
 }
 
-/// Which host this is. For operators: it names folders.
+/// Describes the host. For operators, because it names folders.
 async fn host(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -223,12 +223,12 @@ async fn host(
     })))
 }
 
-/// A header of visible ASCII characters.
+/// A header, if it has only visible ASCII characters.
 pub(crate) fn header_text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The media type of a body, without parameters; empty where the request names none.
+/// The media type of a body, without parameters; empty if the request has none.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     let given = header_text(headers, header::CONTENT_TYPE).unwrap_or_default();
     given.split(';').next().unwrap_or_default().trim()

@@ -1,11 +1,11 @@
-//! A second host in one folder. The data directory has one holder; a host that is started beside it joins it.
+//! Joining: a second host that starts in a folder connects its agent to the host that holds the data directory.
 //!
-//! The process that joins asks over the unix socket, with an HTTP request that is upgraded ([`request`]). The host
-//! fixes the face, the principal and the session before it agrees ([`reception`]). From then on the connection
-//! carries the bytes of the agent's own protocol and nothing else, so an agent cannot reach a route of the socket.
+//! The joining process sends an HTTP request over the unix socket, which is upgraded ([`request`]). The host fixes the
+//! face, the principal and the session before it accepts ([`reception`]). From then on the connection carries only the
+//! agent's own protocol, so the agent cannot reach a route of the socket.
 //!
-//! The process that joined outlives the host: its relay ([`relay`]) remembers the agent's handshake and open
-//! requests, and goes on with the next host, which may be this very process.
+//! The joining process outlives the host. Its relay ([`relay`]) remembers the agent's handshake and open requests, and
+//! continues with the next host, which may be the joining process itself.
 
 mod connection;
 mod open_requests;

@@ -1,7 +1,7 @@
-//! Toolpost's server: a whole host from a configuration, and the faces agents come in by.
+//! Toolpost's server: builds a host from a configuration, and serves it to agents over all faces.
 //!
-//! [`Server::start`] is all an embedder needs; [`Server::builder`] adds tools and sources of one's own;
-//! [`open_host`] gives the host without any face, as the command line uses it.
+//! Embedders use [`Server::start`]; [`Server::builder`] adds the embedder's own tools and sources; [`open_host`] opens
+//! a host without a face, as the command line does.
 #![warn(missing_docs)]
 
 mod a2a;
@@ -32,7 +32,7 @@ pub use reload::ReloadReport;
 pub use server::{Server, ServerBuilder};
 pub use toolpost_modules::{ModuleStandings, RustModule, RustModules};
 
-/// Whether this build runs modules that are WebAssembly components: the feature `wasm`.
+/// Whether this build supports modules that are WebAssembly components: the feature `wasm`.
 pub const RUNS_COMPONENTS: bool = cfg!(feature = "wasm");
-/// Whether this build runs modules that are gRPC services: the feature `grpc`.
+/// Whether this build supports modules that are gRPC services: the feature `grpc`.
 pub const RUNS_GRPC_MODULES: bool = cfg!(feature = "grpc");

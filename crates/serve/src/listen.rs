@@ -1,5 +1,5 @@
-//! Taking connections: TCP and the unix socket, with a bound on their number, on the time a request's head may
-//! take, and with Nagle off, so that a streamed answer never waits for an acknowledgement.
+//! Accepts connections over TCP and the unix socket. The number of connections and the time for a request's head are
+//! limited. Nagle's algorithm is off, so that a streamed answer never waits for an acknowledgement.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,20 +14,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::http::{ConnectionOrigin, RequestGate, SocketPeer};
 
-/// Connections at the same time, on one listener.
 const MAX_CONNECTIONS: usize = 8_192;
-/// How long the head of a request may take to arrive.
+/// The time for the head of a request to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes on their way over a connection within the process.
+/// The buffer of a connection within the process, in bytes.
 const MEMORY_BUFFER: usize = 64 << 10;
 
-/// Something that can be listened on.
 pub(crate) enum SocketListener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// Serves until `closing`, then lets open requests finish for `grace`.
+/// Serves until `closing` is cancelled, then lets open requests finish for `grace`.
 pub(crate) async fn serve(
     listener: SocketListener,
     gate: RequestGate,
@@ -37,7 +35,7 @@ pub(crate) async fn serve(
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let connections = TaskTracker::new();
     loop {
-        // A full house must hear of the end too: its guests may sit there saying nothing.
+        // The wait for a free place must end with `closing` too, because all open connections may be idle.
         let place = closing
             .run_until_cancelled(Arc::clone(&room).acquire_owned())
             .await;
@@ -49,7 +47,8 @@ pub(crate) async fn serve(
         let (stream, origin) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, most likely: waiting is all that helps, and spinning would not.
+                // Most likely the process has no file descriptors left. A pause helps; an immediate retry would only
+                // use the processor.
                 tracing::warn!(%error, "a connection could not be taken");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -63,7 +62,7 @@ pub(crate) async fn serve(
         let closing = closing.clone();
         connections.spawn(async move {
             let mut connection = Box::pin(connection);
-            // A peer that goes away in the middle is its own business.
+            // Errors of a connection whose peer disconnected are ignored.
             tokio::select! {
                 _ = connection.as_mut() => {}
                 () = closing.cancelled() => {
@@ -84,20 +83,20 @@ pub(crate) async fn serve(
     }
 }
 
-/// Serves a connection to this process itself; what this gives is the client's end.
+/// Serves a connection within this process and returns the client's end.
 ///
-/// Requests may be far apart: the person at the command line thinks between two of them.
+/// There is no limit on idle time, because a person at the command line thinks between two requests.
 pub(crate) fn serve_in_memory(gate: RequestGate) -> DuplexStream {
     let (near, far) = tokio::io::duplex(MEMORY_BUFFER);
     let connection = http1::Builder::new().serve_connection(TokioIo::new(far), gate);
     tokio::spawn(async move {
-        // The client's end is gone.
+        // The connection ends when the client's end is dropped.
         let _ = connection.await;
     });
     near
 }
 
-/// A connection, and where it comes from.
+/// Accepts a connection and determines its origin.
 async fn accept(
     listener: &SocketListener,
 ) -> std::io::Result<(Box<dyn SocketStream>, ConnectionOrigin)> {

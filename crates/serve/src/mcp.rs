@@ -1,8 +1,9 @@
 //! MCP: tools for every client of the Model Context Protocol, over HTTP at `/mcp` and over pipes.
 //!
-//! Two eras are spoken at one endpoint. Up to 2025-11-25 a client shakes hands and has a session; since 2026-07-28 each
-//! request speaks for itself. Both are read into one type, [`asked::McpRequest`], and answered by the same functions; an
-//! [`exchange::McpExchange`] carries what is said meanwhile. Only this module knows the protocol's words.
+//! One endpoint serves two eras of the protocol. Up to 2025-11-25 a client performs a handshake and has a session;
+//! since 2026-07-28 each request is complete in itself. Requests of both eras are read into one type,
+//! [`asked::McpRequest`], and answered by the same functions; an [`exchange::McpExchange`] carries the messages before
+//! the answer. Only this module defines the protocol's words.
 
 mod approving;
 mod artifacts;
@@ -58,19 +59,17 @@ use sessions::McpHttpSessions;
 use subscriptions::ResourceSubscriptions;
 use wire::McpReply;
 
-/// How often sessions and waiting requests are looked through.
+/// The interval of the search for idle sessions and waiting requests.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// How the face is set up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct McpFaceSettings {
-    /// The longest message.
+    /// The longest message, in bytes.
     pub(crate) message_limit: usize,
-    /// How long a call that needs approval waits for it before its caller is told to come again.
+    /// The time that a call waits for approval before its caller gets `approval_pending`.
     pub(crate) approval_wait: Duration,
 }
 
-/// What all clients share.
 pub(crate) struct McpServerFace {
     host: Host,
     settings: McpFaceSettings,
@@ -80,7 +79,7 @@ pub(crate) struct McpServerFace {
     subscriptions: ResourceSubscriptions,
     clashes: AddressClashes,
     streams: OpenStreams,
-    /// Streams that would go on for ever end with this.
+    /// Ends the streams that have no end of their own.
     closing: CancellationToken,
 }
 
@@ -104,19 +103,19 @@ impl McpServerFace {
         })
     }
 
-    /// Lets every stream end. For the end of the host, after its last call.
+    /// Ends every stream. Called after the last call of the host.
     pub(crate) fn close(&self) {
         self.sessions.close_all();
     }
 
-    /// A fault as it may be told: it may repeat what somebody sent.
+    /// The fault without secrets: its text may repeat parts of the request.
     fn tellable(&self, mut fault: McpFault) -> McpFault {
         fault.message = self.host.redacted(&fault.message).into_owned();
         fault
     }
 }
 
-/// Forgets sessions and waiting requests in time. Ends with the face.
+/// Removes idle sessions and waiting requests. Ends with the face.
 pub(crate) async fn tend(face: Weak<McpServerFace>) {
     let mut sweeps = interval(SWEEP_EVERY);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -124,7 +123,7 @@ pub(crate) async fn tend(face: Weak<McpServerFace>) {
         sweeps.tick().await;
         let Some(face) = face.upgrade() else { return };
         for stay in face.sessions.sweep(face.host.limits().session_idle) {
-            // A source that is slow to hear of it holds nobody up.
+            // In its own tokio task, because a slow source must not delay the others.
             let face = Arc::clone(&face);
             tokio::spawn(async move { sessions::end(&face, &stay).await });
         }
@@ -132,7 +131,7 @@ pub(crate) async fn tend(face: Weak<McpServerFace>) {
     }
 }
 
-/// Answers a request: the one place where methods meet what they do, for both eras and every transport.
+/// Answers a request. Requests of both eras and all transports are dispatched to their methods here.
 async fn answer(peer: McpPeer, asked: McpRequest, outlet: ExchangeOutlet) -> ExchangeResult {
     match asked.method {
         McpMethod::CallTool => calling::call(&peer, asked, &outlet).await,
@@ -154,7 +153,7 @@ async fn answer(peer: McpPeer, asked: McpRequest, outlet: ExchangeOutlet) -> Exc
         McpMethod::SetLevel => set_level(&peer, &asked),
         McpMethod::Subscribe | McpMethod::Unsubscribe => subscribe(&peer, &asked, &outlet).await,
         McpMethod::Initialize => Err(McpFault::invalid_request("the session has begun already")),
-        // It needs the request's id, which its transport has.
+        // `Listen` needs the request's id, so its transport answers it.
         McpMethod::Listen | McpMethod::Other => Err(McpFault::no_such_method("")),
     }
 }
@@ -178,7 +177,7 @@ async fn subscribe(peer: &McpPeer, asked: &McpRequest, outlet: &ExchangeOutlet) 
     Ok(McpReply::Text("{}".to_owned()))
 }
 
-/// What is served, as far as there is any of it.
+/// The capabilities that this host can serve now.
 fn capabilities(peer: &McpPeer) -> Value {
     let abilities = companions::abilities(peer);
     let mut told = json!({
@@ -195,7 +194,7 @@ fn capabilities(peer: &McpPeer) -> Value {
     told
 }
 
-/// What a model should know before it calls anything.
+/// Hints for a model before its first call.
 const INSTRUCTIONS: &str = "Every call passes this host's rules and is on record. A call that needs approval answers \
     `approval_pending` until an operator has decided; send it again with the same arguments then. Results that are too \
     large to show are linked as resources and can be read in parts.";
@@ -219,8 +218,8 @@ fn welcome(peer: &McpPeer) -> McpReply {
     })))
 }
 
-/// What every result of the stateless era says, as the last fields of an object; with the time it stays fresh where it
-/// may be kept. What is seen depends on who asks, so nobody may keep it for others.
+/// The fields of every result in the stateless era, as the end of an object; with the time to live if the result can be
+/// cached. A result depends on the caller's surface, so it must not be cached for other callers.
 fn fields(fresh_for_ms: Option<u64>) -> String {
     let kept = fresh_for_ms
         .map(|ms| format!(r#""ttlMs":{ms},"cacheScope":"private","#))
@@ -229,7 +228,7 @@ fn fields(fresh_for_ms: Option<u64>) -> String {
     format!(r#""resultType":"complete",{kept}"_meta":{meta}"#)
 }
 
-/// A result that is complete, in the form of the client's era.
+/// Completes a result in the form of the client's era.
 fn complete(mut told: Value, peer: &McpPeer) -> Value {
     let Some(object) = told.as_object_mut() else {
         return told;
@@ -250,7 +249,7 @@ fn complete(mut told: Value, peer: &McpPeer) -> Value {
     told
 }
 
-/// The same of a result that may be kept for a while. Where its source said for how long, that counts.
+/// Completes a result that can be cached. The time to live of its source takes precedence.
 fn cached(told: Value, peer: &McpPeer, fresh_for_ms: u64) -> Value {
     let mut told = complete(told, peer);
     if let (true, Some(object)) = (peer.is_modern(), told.as_object_mut()) {

@@ -1,8 +1,8 @@
-//! Requests that were turned away at the door: counted, logged now and then, and answered ever more slowly to an address
-//! that keeps failing.
+//! Refused requests: counted, logged at intervals, and answered with increasing delay if an address fails repeatedly.
 //!
-//! Only the refusal itself is slow. Nothing here is asked about a request that is let in, so a valid token is never slowed,
-//! whatever else comes from its address. What was sent is neither kept nor logged, not even its length.
+//! Only refusals are delayed. Admitted requests never reach this code, so a valid token is never delayed, even if other
+//! requests from its address fail. The contents of a refused request are neither kept nor logged, not even their
+//! length.
 
 use std::{
     collections::HashMap,
@@ -22,33 +22,30 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-/// Addresses that are told apart. Those beyond are counted together.
+/// The most addresses with their own entry. Further ones share an entry.
 const MOST_ADDRESSES: usize = 4_096;
-/// Refusals that are held back at the same time; beyond that they are answered at once.
+/// The most refusals that are delayed at the same time; further ones are answered at once.
 const MOST_SLOWED: usize = 128;
-/// An address writes one line in this time, and all addresses together no more than this many.
+/// Each address logs at most one line in this time, and all addresses together at most `MOST_LINES`.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 const MOST_LINES: usize = 64;
-/// An address without a refusal for so long begins anew.
+/// The time without a refusal after which an address starts again without delay.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
-/// So many refusals of an address are answered at once: a person who mistyped, a program that was not restarted yet, the
-/// clients of one machine after their sessions ended.
+/// The number of refusals of an address that are answered at once. This covers typing errors, programs that were not
+/// restarted yet, and the clients of one machine after their sessions ended.
 const AT_ONCE: u32 = 16;
-/// The first delay, and the longest. No token can be guessed at any speed; the delay keeps a client that tries again in a
+/// The first delay, and the longest. Tokens cannot be guessed at any speed; the delay keeps a client that retries in a
 /// loop from using up the processor and the log.
 const FIRST_DELAY: Duration = Duration::from_millis(25);
 const LONGEST_DELAY: Duration = Duration::from_millis(500);
 
-/// Why a request was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnedAway {
-    /// It brought no token.
     MissingToken,
-    /// It brought one that is not known here.
     WrongToken,
-    /// It means another host, or comes from a page of a stranger.
+    /// The request is meant for another host, or comes from a page of another site.
     ForeignOrigin,
-    /// It named a session of A2E that is not there: the session's id is what lets a request in.
+    /// The A2E session in the request is unknown: the session's id is the credential.
     UnknownSession,
 }
 
@@ -70,13 +67,13 @@ impl TurnedAway {
     }
 }
 
-/// Where requests come from, as far as they are told apart. A network of IPv6 is one: its addresses cost nothing.
+/// The origin of requests. An IPv6 network counts as one origin, because a caller can use all of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum RemoteNetwork {
     Address(IpAddr),
     /// The first 64 bits.
     Prefix(Ipv6Addr),
-    /// Everything that found no room of its own.
+    /// All addresses without their own entry.
     Others,
 }
 
@@ -101,12 +98,10 @@ impl fmt::Display for RemoteNetwork {
     }
 }
 
-/// The refusals of one address.
 struct AddressRefusals {
-    /// In a row, for the delay.
+    /// The number of consecutive refusals, for the delay.
     streak: u32,
     last: Instant,
-    /// Since its last line in the log.
     untold: u64,
     latest: TurnedAway,
     told: Option<Instant>,
@@ -115,23 +110,22 @@ struct AddressRefusals {
 #[derive(Default)]
 struct RefusalTable {
     by_network: HashMap<RemoteNetwork, AddressRefusals>,
-    /// Lines since the log was last looked after.
+    /// The number of log lines in the current interval.
     lines: usize,
 }
 
-/// All that was turned away since the host began.
+/// All refusals since the host began.
 pub(crate) struct RefusedRequests {
     table: Mutex<RefusalTable>,
     counts: [AtomicU64; TurnedAway::ALL.len()],
     slowed: Arc<Semaphore>,
 }
 
-/// What becomes of a refusal: answered now, or a little later.
 #[must_use]
 pub(crate) struct RefusalDelay(Option<(Duration, tokio::sync::OwnedSemaphorePermit)>);
 
 impl RefusalDelay {
-    /// Whether the answer is to be given at once.
+    /// Whether the refusal is answered at once.
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_none()
     }
@@ -152,8 +146,8 @@ impl RefusedRequests {
         })
     }
 
-    /// Counts a refusal, and says how long its answer waits. Without an address there is nobody to slow down: the other
-    /// end is a process of this machine.
+    /// Counts a refusal and returns its delay. A connection without an address comes from a process of this machine and
+    /// is not delayed.
     pub(crate) fn note(&self, address: Option<IpAddr>, why: TurnedAway) -> RefusalDelay {
         if let Some(count) = self.counts.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -182,7 +176,7 @@ impl RefusedRequests {
         Value::Object(counts.collect::<Map<_, _>>())
     }
 
-    /// Writes what is untold, and forgets who behaved.
+    /// Logs the unlogged refusals, and removes the addresses without recent ones.
     fn look_after(&self) {
         self.table.lock().look_after(Instant::now());
     }
@@ -255,7 +249,7 @@ impl AddressRefusals {
     }
 }
 
-/// How long the answer waits to so many refusals in a row.
+/// The delay after a number of consecutive refusals.
 fn delay_after(streak: u32) -> Option<Duration> {
     let over = streak.checked_sub(AT_ONCE + 1)?;
     Some(
@@ -265,7 +259,7 @@ fn delay_after(streak: u32) -> Option<Duration> {
     )
 }
 
-/// Writes the last counts of addresses that went silent. Ends with the server.
+/// Logs the last refusals of addresses that stopped. Ends with the server.
 pub(crate) async fn look_after(refused: Weak<RefusedRequests>) {
     let mut minutes = interval(LOG_EVERY);
     minutes.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -278,7 +272,7 @@ pub(crate) async fn look_after(refused: Weak<RefusedRequests>) {
     }
 }
 
-/// Where one connection's refusals are noted.
+/// Notes the refusals of one connection.
 #[derive(Clone)]
 pub(crate) struct RefusalDesk {
     pub(crate) refused: Arc<RefusedRequests>,

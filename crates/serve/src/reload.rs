@@ -1,5 +1,5 @@
-//! Taking up a changed configuration while the host runs. Whoever knows the files reads them again and says what came
-//! of it; calls that are under way go on as they began.
+//! Applies a changed configuration to a running host. The program that owns the files reads them again and passes the
+//! result here; running calls keep the configuration that they began with.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::{
     server::Server,
 };
 
-/// What came of taking up a configuration.
+/// The effects of a new configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadReport {
-    /// The sections that changed and are in force.
+    /// The changed sections that are in force.
     pub changed: Vec<&'static str>,
-    /// The sections that changed and wait for the host to be started again.
+    /// The changed sections that need a restart.
     pub after_restart: Vec<&'static str>,
 }
 
-/// The configuration in force, and how the last try to take up another one went.
+/// The configuration in force, and the result of the latest reload.
 pub(crate) struct ActiveConfiguration {
     state: Mutex<ConfigurationState>,
 }
@@ -32,7 +32,7 @@ struct ConfigurationState {
     problem: Option<String>,
 }
 
-/// The same, for telling.
+/// The status for reports.
 pub(crate) struct ConfigurationStatus {
     pub(crate) mode: toolpost_model::PermissionMode,
     pub(crate) reloads: u64,
@@ -68,8 +68,8 @@ impl ActiveConfiguration {
 }
 
 impl Server {
-    /// Puts another configuration in force, as far as that can be done while the host runs: mode, rules, and the
-    /// settings of tools and sources. Where its rules mean nothing, everything stays as it is.
+    /// Applies a new configuration as far as possible without a restart: mode, rules, and the settings of tools and
+    /// sources. If its rules are invalid, nothing changes.
     pub async fn reload(&self, config: HostConfig) -> Result<ReloadReport, StartError> {
         let now = self.loaded().state.lock().config.clone();
         let after_restart = fixed(&now, &config);
@@ -95,7 +95,8 @@ impl Server {
         let tools = tables(&now) != tables(&next);
         let sources = now.sources != next.sources;
         let policy = if rules { Some(policy(&next)?) } else { None };
-        // Stricter or looser, rules and settings change together as nearly as can be: nothing waits in between.
+        // Rules and settings can become stricter or looser together. They are replaced one right after the other,
+        // without waiting in between, so that hardly any call sees new rules with old settings.
         if let Some(policy) = policy {
             self.host().replace_policy(Arc::new(policy));
         }
@@ -120,7 +121,7 @@ impl Server {
         })
     }
 
-    /// Notes that the configuration changed and cannot be taken up. What was in force stays; operators are told.
+    /// Reports that the new configuration is invalid. The old one stays in force; operators see the problem.
     pub fn keep_configuration(&self, problem: impl Into<String>) {
         let mut state = self.loaded().state.lock();
         state.problem = Some(problem.into());
@@ -128,9 +129,9 @@ impl Server {
     }
 }
 
-/// The sections that differ and are only read when a host starts.
+/// The changed sections that are read only at the start.
 fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
-    // Taken apart whole, so that a new section has to be thought about here.
+    // The pattern lists every field, so that a new section causes a compile error here and cannot be forgotten.
     let HostConfig {
         mode: _,
         forbid_bypass: _,
@@ -140,7 +141,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         policy_tools: _,
         restricted_tools: _,
         sources: _,
-        // Of the environment, only what other sections name can differ.
+        // Other sections contain the values of all variables that matter.
         environment: _,
         workspace,
         data_dir,
@@ -160,7 +161,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         discovery,
         a2e,
         a2a,
-        // Nobody changes it while a host runs.
+        // The cache of a running host does not change.
         cache_dir: _,
         plugins,
         native_tools,

@@ -1,4 +1,4 @@
-//! The server: a host with its faces, started, watched and stopped.
+//! The server: a host with its faces, from start to shutdown.
 
 use std::{
     io::{Read, Write},
@@ -63,19 +63,19 @@ pub struct Server {
     token: Option<String>,
     socket: Option<PathBuf>,
     faces: Vec<JoinHandle<()>>,
-    /// Held by the faces too: the lock is given back when the last of them has ended.
+    /// The faces hold it too, so that the lock is released after the last of them has ended.
     data_dir: Option<Arc<DataDir>>,
 }
 
-/// How long connections get to finish once the host has answered its last call.
+/// The time that connections get to finish after the last call of the host.
 const CONNECTION_GRACE: Duration = Duration::from_secs(2);
-/// How long agents that joined get to read their last answers.
+/// The time that joined agents get to read their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// How exactly the next host will know when this one ended.
+/// The interval in which the host records that it is running. The next host learns from it when this one ended.
 const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
 const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
 
-/// A server not yet started.
+/// A server that is not started yet.
 pub struct ServerBuilder {
     config: HostConfig,
     access: CallerAuthentication,
@@ -85,7 +85,7 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// How callers on the network prove themselves.
+    /// Sets the authentication of callers on the network.
     #[must_use]
     pub fn access(mut self, access: CallerAuthentication) -> Self {
         self.access = access;
@@ -105,14 +105,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a set of modules in Rust. Of two tools that want one name, the set's keeps it.
+    /// Adds a set of modules in Rust. If another tool has the same name, the set's tool keeps it.
     #[must_use]
     pub fn rust_modules(mut self, modules: RustModules) -> Self {
         self.parts.rust_modules(modules);
         self
     }
 
-    /// Adds a hook. It is asked before those of the configuration.
+    /// Adds a hook. It runs before the hooks of the configuration.
     #[must_use]
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.parts.hook(hook);
@@ -126,8 +126,8 @@ impl ServerBuilder {
         self
     }
 
-    /// How the built-in tools stand among the A2E capabilities: under which name, asked how early, and whether
-    /// nobody else is asked.
+    /// Sets the entry of the built-in tools among the A2E capabilities: its name, its priority, and whether no other
+    /// capability is asked for tools.
     #[must_use]
     pub fn tools_capability(
         mut self,
@@ -143,28 +143,28 @@ impl ServerBuilder {
         self
     }
 
-    /// What the native tools need beside the configuration. Without it they start no process.
+    /// Sets the inputs of native tools besides the configuration. Without them the tools start no process.
     #[must_use]
     pub fn native(mut self, handover: NativeHandover) -> Self {
         self.parts.native = handover;
         self
     }
 
-    /// What the modules of mount plans need beside the configuration.
+    /// Sets the inputs of mount plan modules besides the configuration.
     #[must_use]
     pub fn modules(mut self, handover: ModulesHandover) -> Self {
         self.parts.modules = handover;
         self
     }
 
-    /// Serves a recording: its tools and answers, and nothing of the configuration's or of one's own.
+    /// Serves a cassette with its tools and answers. The tools of the configuration and of the embedder are ignored.
     #[must_use]
     pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
         self.parts.replay = Some((cassette, options));
         self
     }
 
-    /// Opens the host and starts to listen on the network, and on the unix socket where there is a data directory.
+    /// Opens the host and listens on the network, and on the unix socket if there is a data directory.
     pub async fn start(mut self) -> Result<Server, StartError> {
         let listen = self.config.http.listen;
         if matches!(self.access, CallerAuthentication::Open) && !listen.ip().is_loopback() {
@@ -184,7 +184,8 @@ impl ServerBuilder {
                 .secrets
                 .push(("host_token".to_owned(), token.clone()));
         }
-        // Before the host: a server that cannot listen must not end the calls of the last one.
+        // The address is bound before the host is opened, because opening the host ends the open calls of the previous
+        // one. A server that cannot listen must not do that.
         let tcp = TcpListener::bind(listen)
             .await
             .map_err(|source| cannot_listen(&listen.to_string(), source))?;
@@ -199,10 +200,10 @@ impl ServerBuilder {
         Ok(server)
     }
 
-    /// Opens the host without listening on the network; only on the unix socket, for the command line. For a host
-    /// that its agent started and talks to over pipes, see [`Server::converse`].
+    /// Opens the host without listening on the network, only on the unix socket for the command line. For a host that
+    /// its agent started and reaches over pipes, see [`Server::converse`].
     ///
-    /// Whoever starts or embeds the host needs no token, unless [`access`](Self::access) names one.
+    /// The process that starts or embeds the host needs no token, unless [`access`](Self::access) names one.
     pub async fn start_offline(mut self) -> Result<Server, StartError> {
         let data_dir = open_data_dir(&self.config)?.map(Arc::new);
         let token = self.stdio_token();
@@ -311,7 +312,7 @@ impl ServerBuilder {
         })
     }
 
-    /// What the process says of itself where it joins the host that holds its data directory.
+    /// The request of this process if it joins the host that holds its data directory.
     pub fn join_ticket(&self, face: StdioFace, role: PrincipalRole) -> JoinTicket {
         JoinTicket::new(
             face,
@@ -360,7 +361,7 @@ impl ServerBuilder {
     }
 }
 
-/// Says now and then that somebody is there, so that the next host knows how long nobody was.
+/// Records at intervals that the host is running, so that the next host knows how long no host was.
 async fn attend(data_dir: Arc<DataDir>, every: Duration, closing: CancellationToken) {
     while closing
         .run_until_cancelled(tokio::time::sleep(every))
@@ -392,7 +393,7 @@ fn cannot_listen(address: &str, source: std::io::Error) -> StartError {
     }
 }
 
-/// The entry of the host's own tools in an A2E handshake: as the A2E host file has it, or as the embedder says.
+/// The entry of the host's own tools in an A2E handshake, from the A2E host file or from the embedder.
 fn tools_entry(config: &HostConfig, own: ToolsEntry) -> Option<ToolsEntry> {
     match &config.native_tools {
         NativeToolsChoice::Served => Some(own),
@@ -419,7 +420,7 @@ impl Server {
         Self::builder(config).start().await
     }
 
-    /// Begins a server with tools of one's own.
+    /// Configures a server, for adding the embedder's own tools.
     pub fn builder(config: HostConfig) -> ServerBuilder {
         ServerBuilder {
             config,
@@ -430,7 +431,7 @@ impl Server {
         }
     }
 
-    /// The plugins of an A2E host file that are loaded, in the order of the file.
+    /// The loaded plugins of an A2E host file, in the order of the file.
     pub fn plugins(&self) -> &[LoadedPlugin] {
         self.protocols.a2e.plugins()
     }
@@ -447,8 +448,8 @@ impl Server {
         }));
     }
 
-    /// The unix socket by which the command line finds a running host. The data directory is locked, so a
-    /// socket that is there already was left behind by a host that died.
+    /// Opens the unix socket, on which the command line finds a running host. The data directory is locked, so an
+    /// existing socket belongs to a host that died.
     fn open_socket(&mut self) -> Result<(), StartError> {
         let Some(data_dir) = &self.data_dir else {
             return Ok(());
@@ -472,12 +473,12 @@ impl Server {
         &self.routes.host
     }
 
-    /// Where it listens on the network, if it does.
+    /// The address on the network, if the server listens there.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Connects an agent in this process, as the agent `embedded` or whoever its token names: typed A2E messages,
+    /// Connects an agent in this process, as the agent `embedded` or as the principal of its token: typed A2E messages,
     /// no JSON.
     pub fn connect(&self) -> InProcessLink {
         a2e::link(
@@ -486,8 +487,8 @@ impl Server {
         )
     }
 
-    /// Talks A2E with the agent at the other end of two pipes, as the agent `stdio` or whoever its token names.
-    /// Returns when the agent has left, within the three seconds it waits for that.
+    /// Serves A2E to an agent over two pipes, as the agent `stdio` or as the principal of its token. Returns when the
+    /// agent has left, within the three seconds that the agent waits.
     pub async fn converse(
         &self,
         input: impl Read + Send + 'static,
@@ -500,8 +501,8 @@ impl Server {
         a2e::converse(&self.protocols.a2e, &door, input, output).await;
     }
 
-    /// Talks MCP with the client at the other end of two pipes, as the agent `stdio`, or as the operator `stdio` whose
-    /// client may ask about calls that need approval. Returns when the client has left.
+    /// Serves MCP to a client over two pipes, as the agent `stdio`, or as the operator `stdio`, whose client may be
+    /// asked to approve calls. Returns when the client has left.
     pub async fn converse_mcp(
         &self,
         role: PrincipalRole,
@@ -515,8 +516,8 @@ impl Server {
         mcp::converse(&self.protocols.mcp, principal, input, output).await;
     }
 
-    /// Connects the agent of this process in the way in which other processes join. `session` is the A2E session that
-    /// goes on, where it had one with an earlier host.
+    /// Connects the agent of this process in the same way as joining processes. `session` is its A2E session with an
+    /// earlier host, if there is one.
     pub fn connect_stdio(
         &self,
         face: StdioFace,
@@ -526,25 +527,29 @@ impl Server {
         self.protocols.joining.connect(face, role, session)
     }
 
-    /// How many agents came by processes that joined.
+    /// The number of agents whose processes joined.
     pub fn joined_agents(&self) -> usize {
         self.protocols.joining.joined()
     }
 
-    /// The token callers must send, where there is one.
+    /// The token that callers must send, if there is one.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// The unix socket, where there is one.
+    /// The path of the unix socket, if there is one.
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
-    /// Takes no more calls, lets the running ones finish for `grace`, records every end, closes the faces and
-    /// gives the data directory back.
+    /// Refuses new calls, lets running ones finish for `grace`, records every end, closes the faces and releases the
+    /// data directory.
     pub async fn shutdown(mut self, grace: Duration) {
         self.protocols.joining.leave();
+        // Agents that joined stop sending first. Then the host answers and records its calls while all faces are open,
+        // because callers read their last answers through them. Only then do the streams end and the listeners close.
+        // The socket is removed last, while the data directory is still locked, so that it cannot be the socket of the
+        // next host.
         self.routes.host.shutdown(grace).await;
         self.protocols.joining.left(LAST_ANSWERS).await;
         self.protocols.a2e.close();
@@ -560,7 +565,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// A server that is dropped without being shut down still stops to listen.
+    /// Stops listening if the server is dropped without a shutdown.
     fn drop(&mut self) {
         self.protocols.joining.leave();
         self.routes.closing.cancel();

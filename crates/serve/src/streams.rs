@@ -1,26 +1,26 @@
-//! The streams that every face holds open, counted together and divided among callers.
+//! The open streams of all faces, counted together and divided among callers.
 //!
-//! Only streams that outlive their request's work count: of sessions, of all calls, of tasks, and of clients that wait for
-//! news. The stream of one call ends with the call, which has its own limits.
+//! Only streams without a natural end count: those of sessions, of all calls, of tasks, and of clients that wait for
+//! notifications. The stream of one call ends with the call, which has its own limits.
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use toolpost_model::{DividedLimit, Principal, ShareRefusal, ShareTable};
 
-/// When a caller without room may try again: a stream ends whenever its reader likes.
+/// The time after which a refused caller may try again. Readers can close streams at any time.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// No more streams for this caller.
+/// The caller has too many open streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.told("open streams", "limits.streams"))]
 pub(crate) struct StreamsFull(ShareRefusal);
 
-/// Who has how many streams open. Cheap to clone; all clones are one table.
+/// The number of open streams of each caller. All clones share one table.
 #[derive(Clone)]
 pub(crate) struct OpenStreams(Arc<Mutex<ShareTable>>);
 
-/// One stream's place. Dropping it gives the place back.
+/// The place of one stream. Dropping it returns the place.
 pub(crate) struct StreamPlace {
     streams: OpenStreams,
     principal: Principal,
@@ -31,7 +31,7 @@ impl OpenStreams {
         Self(Arc::new(Mutex::new(ShareTable::new(limit))))
     }
 
-    /// A place for one more stream of a caller.
+    /// Takes a place for one more stream of a caller.
     pub(crate) fn take(&self, principal: &Principal) -> Result<StreamPlace, StreamsFull> {
         self.0.lock().take(principal).map_err(StreamsFull)?;
         Ok(StreamPlace {

@@ -1,4 +1,5 @@
-//! `traceparent` and `tracestate` of an HTTP request. What breaks W3C's grammar is ignored, as it asks for.
+//! `traceparent` and `tracestate` of an HTTP request. Values that violate W3C's grammar are ignored, as the
+//! specification requires.
 
 use axum::http::{HeaderMap, HeaderName};
 use toolpost_model::TraceContext;
@@ -6,15 +7,15 @@ use toolpost_model::TraceContext;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The span that a request is part of, where it names one.
+/// The span of a request, if it names one.
 pub(crate) fn caller_span(headers: &HeaderMap) -> Option<Box<TraceContext>> {
     let mut parents = headers.get_all(TRACEPARENT).iter();
     let parent = parents.next()?.to_str().ok()?;
-    // Of two, nobody can tell which one is meant.
+    // With two values it is unclear which one is right.
     if parents.next().is_some() {
         return None;
     }
-    // Several lines are one list, in their order.
+    // Several lines form one list, in their order.
     let lines: Option<Vec<&str>> = headers
         .get_all(TRACESTATE)
         .iter()

@@ -1,11 +1,11 @@
 //! The audit log: a file of JSON objects, one a line, that other programs read.
 //!
-//! It is not the record. The journal is chained, synced and asked; this is a plain file that grows to a size,
-//! is moved aside and begun anew, for the shippers and rotators people have in place. They may move or delete
-//! it under us, so the file is looked for again from time to time.
+//! It is not the record. The journal is chained, synced and searchable; this is a plain file that grows to a size, is
+//! moved aside and begun anew, for existing log shippers and rotators. They may move or delete it at any time, so the
+//! log checks its path about once a second.
 //!
-//! [`AuditLog`] writes on the caller's thread. A face that must not wait uses [`AuditWriter`], which has a
-//! thread of its own.
+//! [`AuditLog`] writes on the caller's thread. A face that must not wait uses [`AuditWriter`], which has a thread of
+//! its own.
 
 mod writer;
 
@@ -21,19 +21,19 @@ use crate::disk::{self, FilePrivacy, LineFile, PathKind};
 
 pub use writer::AuditWriter;
 
-/// Between two looks at whether the file is still in its place, and two tries to move it aside.
+/// The shortest time between two checks that the file is still at its path, and between two tries to move it aside.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How large the log grows, and what is kept.
+/// The rotation of the log: its largest size, and the number of old files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditRotation {
-    /// A line that would make the file larger than this goes into a new one.
+    /// A line that would make the file larger than this goes to a new file.
     pub max_bytes: u64,
-    /// How many files moved aside are kept, from `….1`, the newest, on. With 0 the file starts over.
+    /// The number of old files, from `….1`, the newest, on. With 0 the file starts over.
     pub backup_count: u32,
 }
 
-/// Why there is no audit log to be had, or a line is not in it.
+/// Why the audit log cannot be opened, or a line cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditLogError {
     /// Its folder is missing and cannot be made, or is no folder.
@@ -44,19 +44,19 @@ pub enum AuditLogError {
         /// The file.
         path: PathBuf,
     },
-    /// Its name is a link, so somebody else may decide where it leads.
+    /// Its name is a link, and another user may control the target.
     #[error("audit log `{path}` is a symbolic link\nhint: name the file it leads to")]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// Its name is taken by something else.
+    /// Its name is in use for something else.
     #[error("audit log `{path}` is not a regular file\nhint: change `a2e.audit.path`")]
     NotAFile {
-        /// What was found.
+        /// The path.
         path: PathBuf,
     },
-    /// Another user could change what is in it.
+    /// Another user could change the content.
     #[error(
         "audit log `{path}` belongs to user {owner}\nhint: move it away or change `a2e.audit.path`"
     )]
@@ -66,7 +66,7 @@ pub enum AuditLogError {
         /// Its owner's number.
         owner: u32,
     },
-    /// Others may write to it. That they read it may be meant: a shipper does.
+    /// Other users may write to it. Read access for others is accepted, because a log shipper may need it.
     #[error(
         "audit log `{path}` can be written by other users (mode {mode:03o})\nhint: chmod go-w '{path}'"
     )]
@@ -76,34 +76,33 @@ pub enum AuditLogError {
         /// Its permission bits.
         mode: u32,
     },
-    /// The text would be several lines.
+    /// The text contains a line break.
     #[error("a line of the audit log holds a line break")]
     NotALine,
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {doing} audit log `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A log that is open. Several threads may append to one, and several processes to one file.
+/// An open log. Several threads may append to one, and several processes to one file.
 pub struct AuditLog {
     path: PathBuf,
     rotation: AuditRotation,
     current: Mutex<AuditLogFile>,
 }
 
-/// The file that lines go to.
 struct AuditLogFile {
     file: LineFile,
-    /// When it was last seen in its place; `None` where there is reason to look at once.
+    /// The time of the last check that the file is at its path; `None` forces a check.
     seen: Option<Instant>,
-    /// When it last could not be moved aside.
+    /// The time of the last failure to move the file aside.
     stuck: Option<Instant>,
     /// Whether the last write failed and may have left a part of a line.
     torn: bool,
@@ -121,8 +120,8 @@ impl AuditLogFile {
 }
 
 impl AuditLog {
-    /// Opens the log, and makes the file (0600) and its folder (0700) where there is none. A folder is never made through
-    /// a link that leads nowhere.
+    /// Opens the log. Makes the file (0600) and its folder (0700) where they are missing, but never a folder through a
+    /// dangling link.
     pub fn open(path: &Path, rotation: AuditRotation) -> Result<Self, AuditLogError> {
         let path = disk::absolute(path).map_err(failed("find", path))?;
         make_folder(&path)?;
@@ -134,15 +133,15 @@ impl AuditLog {
         })
     }
 
-    /// The file, from the root.
+    /// The absolute path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a line, given without its end. When this returns it is with the system, not yet synced.
+    /// Adds a line, given without its end. On return the line is with the system, and not yet synced.
     ///
-    /// A line is in one file or the other, whole. Only where somebody else deletes the file are lines lost:
-    /// those of the second until that is noticed.
+    /// Each line is whole, in one file. Lines are lost only if another program deletes the file: then the lines of
+    /// about one second, until the next check.
     pub fn append(&self, line: &str) -> Result<(), AuditLogError> {
         if line.contains('\n') {
             return Err(AuditLogError::NotALine);
@@ -162,7 +161,7 @@ impl AuditLog {
         written.map_err(failed("write to", &self.path))
     }
 
-    /// Opens the file anew where it is no longer in its place.
+    /// Opens the file again if it is no longer at its path.
     fn follow(&self, current: &mut AuditLogFile) -> Result<(), AuditLogError> {
         if current.seen.is_some_and(|seen| seen.elapsed() < PAUSE) {
             return Ok(());
@@ -179,8 +178,8 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Begins a new file where the line would not fit. A log that cannot be moved aside grows on: too large
-    /// a file is better than a line that is not there.
+    /// Begins a new file if the line would not fit. A log that cannot be moved aside grows on: too large a file is
+    /// better than a lost line.
     fn make_room(&self, current: &mut AuditLogFile, more: u64) -> Result<(), AuditLogError> {
         let length = current
             .file
@@ -198,10 +197,14 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Moves the file aside, which had this length when it was found to be full.
+    /// Moves aside the file, which had length `full` when it was found full.
     fn rotate(&self, current: &mut AuditLogFile, full: u64) -> Result<(), AuditLogError> {
         let moving = |error| failed("move", &self.path)(error);
-        // Another process may be at the same. Whoever comes second must not move the new file, too.
+        // Several processes may append to this log and find it full at the same time. The lock is on the open file, not
+        // on the name: only one process gets it, and it then checks that the name still leads to this file. Without
+        // that check the second process would move aside the new, almost empty file and push an old one out of the
+        // backups. A process that does not get the lock appends its line to the file that the other one moves, and
+        // checks the path again for the next line.
         if !current.file.try_lock().map_err(moving)? {
             current.seen = None;
             return Ok(());
@@ -217,13 +220,13 @@ impl AuditLog {
             clear(&current.file, full)
         };
         current.file.unlock().map_err(moving)?;
-        // The name may be gone now, even after an error.
+        // The path may be free now, even after an error.
         current.seen = None;
         done.map_err(moving)?;
         self.follow(current)
     }
 
-    /// Each file takes the place of the one before it, up to the first place that is free or the last there is.
+    /// Each file takes the name of the next older one, up to the first free name or the last one allowed.
     fn move_aside(&self) -> io::Result<()> {
         let mut last = 1;
         while last < self.rotation.backup_count
@@ -244,7 +247,7 @@ impl AuditLog {
     }
 }
 
-/// Lets the file start over, unless somebody else has done so in the meantime.
+/// Empties the file, unless another process emptied it first.
 fn clear(file: &LineFile, full: u64) -> io::Result<()> {
     if file.length()? < full {
         Ok(())
@@ -253,7 +256,7 @@ fn clear(file: &LineFile, full: u64) -> io::Result<()> {
     }
 }
 
-/// Makes the missing folders on the way to the file. Existing ones may be links to folders.
+/// Makes the missing folders of the path. Existing ones may be links to folders.
 fn make_folder(path: &Path) -> Result<(), AuditLogError> {
     let Some(folder) = path.parent() else {
         return Ok(());
@@ -272,7 +275,7 @@ fn make_folder(path: &Path) -> Result<(), AuditLogError> {
     })
 }
 
-/// Opens the file and looks at what was opened, which no longer changes with the name.
+/// Opens the file and then checks the open handle, because the path may change between a check and an open.
 fn open_file(path: &Path) -> Result<LineFile, AuditLogError> {
     let at = || path.to_path_buf();
     let absent = |source: io::Error| match source.kind() {

@@ -1,8 +1,8 @@
-//! Kept contents on disk: `blobs/<first two digits>/<digest>` in the data directory, one file each.
+//! Blobs on disk: `blobs/<first two digits>/<digest>` in the data directory, one file each.
 //!
-//! A content is written under a temporary name and hashed on the way, synced, and only then gets the name it is found
-//! by: a file under such a name is whole, whenever the power went. Equal contents are one file, the last written.
-//! How much is used is counted once, at the start, and kept in memory from then on: one process at a time writes here.
+//! A blob is written under a temporary name and hashed on the way, synced, and only then renamed to its digest: a file
+//! under such a name is whole even after a power cut. Equal contents share one file, the last one written. The use is
+//! counted once, at the start, and kept in memory from then on, because only one process at a time writes here.
 
 mod quota;
 mod writing;
@@ -25,18 +25,18 @@ use crate::{
 use quota::{BlobQuota, room_of};
 use writing::DiskBlobWriter;
 
-/// How much is kept, and how long.
+/// The limits of size and age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobOptions {
-    /// Bytes of all contents together, those being written included. None counts for less than 4 KiB.
+    /// The limit of all blobs together, including unfinished ones, in bytes. Each counts for at least 4 KiB.
     pub total: u64,
-    /// Bytes of one content.
+    /// The limit of one blob, in bytes.
     pub one: u64,
-    /// How long a content is kept after it was last written. `None`: as long as there is room.
+    /// The lifetime of a blob since its last write. `None`: no limit of age.
     pub age: Option<Duration>,
 }
 
-/// Why the folder of kept contents cannot be used.
+/// Why the folder of blobs cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the folder of kept results `{path}`: {source}")]
 pub struct BlobsError {
@@ -44,15 +44,15 @@ pub struct BlobsError {
     source: io::Error,
 }
 
-/// Kept contents on disk. Cheap to clone; all clones are one store.
+/// The blob store on disk. Cheap to clone; all clones are one store.
 #[derive(Clone)]
 pub struct DiskBlobs(Arc<DiskBlobState>);
 
-/// A [`DiskBlobs`] that does not keep it open.
+/// A [`DiskBlobs`] that does not keep the store open.
 pub struct WeakBlobs(Weak<DiskBlobState>);
 
 impl WeakBlobs {
-    /// The store, while somebody uses it.
+    /// The store, while a [`DiskBlobs`] keeps it open.
     pub fn upgrade(&self) -> Option<DiskBlobs> {
         self.0.upgrade().map(DiskBlobs)
     }
@@ -62,13 +62,14 @@ struct DiskBlobState {
     files: BlobFiles,
     options: BlobOptions,
     quota: BlobQuota,
-    /// Held while a file gets its name or goes, so that none goes that was just found to be there already.
+    /// Held while a file gets its final name or is removed. A writer that finds equal content under the name counts its
+    /// room as given back; the removal of the same file in between would give that room back twice.
     naming: Mutex<()>,
 }
 
 impl DiskBlobs {
-    /// Opens the folder in a data directory that this process holds: removes what an earlier one left half written,
-    /// clears away what is too old, and counts the rest.
+    /// Opens the folder in a data directory that this process holds: removes unfinished files of an earlier host,
+    /// removes blobs beyond their age, and counts the rest.
     pub fn open(data_dir: &DataDir, options: BlobOptions) -> Result<Self, BlobsError> {
         let files = BlobFiles::at(data_dir);
         let path = files.root.clone();
@@ -98,17 +99,17 @@ impl DiskBlobs {
         })))
     }
 
-    /// For whoever only looks after it.
+    /// A handle that does not keep the store open, for the periodic cleanup.
     pub fn downgrade(&self) -> WeakBlobs {
         WeakBlobs(Arc::downgrade(&self.0))
     }
 
-    /// Bytes in use as the limit counts them, those being written included.
+    /// The used bytes as the limit counts them, including unfinished blobs.
     pub fn used(&self) -> u64 {
         self.0.quota.used()
     }
 
-    /// Removes what is older than contents are kept, and tells how much room that made.
+    /// Removes blobs beyond their age, and returns the freed bytes.
     pub async fn clear_away(&self) -> Result<u64, BlobError> {
         let shared = Arc::clone(&self.0);
         writing::blocking(move || shared.clear_away()).await
@@ -126,7 +127,7 @@ impl DiskBlobState {
                 return Ok(());
             }
             let _turn = self.naming.lock();
-            // Somebody may have renewed it since it was listed.
+            // A writer may have replaced the file after it was listed; the new file must stay.
             if disk::age(&file.path).is_some_and(|now| now > age) {
                 disk::remove(&file.path)?;
                 self.quota.give_back(room_of(file.size));
@@ -190,50 +191,50 @@ fn failed(error: io::Error) -> BlobError {
     BlobError::Storage(error.to_string())
 }
 
-/// The files of kept contents, for a command that works on them without a host.
+/// The blobs of a data directory, for commands that work on them without a host.
 pub struct BlobFiles {
     root: PathBuf,
 }
 
-/// What was removed.
+/// The number and size of removed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedFiles {
-    /// How many files.
+    /// The number of files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// One kept content, open for reading.
+/// One blob, open for reading.
 pub struct BlobFile(contents::ContentFile);
 
 impl BlobFiles {
-    /// Those of a data directory.
+    /// The blobs of a data directory.
     pub fn at(data_dir: &DataDir) -> Self {
         Self::beside(&data_dir.journal_path())
     }
 
-    /// Those of the data directory at a path, which need not be there yet.
+    /// The blobs of the data directory at a path, which need not exist yet.
     pub fn of_folder(data_dir: &Path) -> Self {
         Self {
             root: data_dir.join("blobs"),
         }
     }
 
-    /// Those that lie beside a journal.
+    /// The blobs beside a journal.
     pub fn beside(journal: &Path) -> Self {
         Self {
             root: journal.with_file_name("blobs"),
         }
     }
 
-    /// The file of a content. `None`: it is not there, or no longer.
+    /// The file of a blob. `None`: it does not exist.
     pub fn open(&self, digest: &ContentDigest) -> io::Result<Option<BlobFile>> {
         Ok(contents::ContentFile::open(&self.path_of(digest))?.map(BlobFile))
     }
 
-    /// Removes what was last written longer ago than `age`. For whoever holds the lock of the data directory: a host
-    /// that runs would go on counting what went.
+    /// Removes blobs that were last written longer ago than `age`. Requires the lock of the data directory: a running
+    /// host would still count the removed files.
     pub fn remove_older(&self, age: Duration) -> Result<RemovedFiles, BlobsError> {
         let mut removed = RemovedFiles::default();
         let done = self.each(|file| {
@@ -259,7 +260,7 @@ impl BlobFiles {
         self.root.join("tmp")
     }
 
-    /// Where they are, for operators.
+    /// The place of the blobs, for operators.
     pub fn place(&self) -> StoragePlace {
         StoragePlace::Folder(self.root.display().to_string())
     }
@@ -280,7 +281,7 @@ impl BlobFiles {
 }
 
 impl BlobFile {
-    /// How many bytes it has.
+    /// The size in bytes.
     pub fn size(&self) -> u64 {
         self.0.size()
     }

@@ -1,8 +1,8 @@
-//! The data directory: one host's state, ours alone, locked by one process.
+//! The data directory: one host's state, private to its user, locked by one process.
 //!
-//! `serve` opens it and holds the lock; every other command looks at it through [`DataDir::at`]. Wherever it
-//! lies, what is in it (a token, a record of calls) is only as safe as its permissions, so a directory that
-//! others can enter is refused and not repaired: by then somebody may have been inside already.
+//! `serve` opens it and holds the lock; every other command uses it through [`DataDir::at`]. Its content (a token, a
+//! record of calls) is only as safe as its permissions, so a directory that other users can enter is refused and not
+//! repaired: another user may have been inside already.
 
 use std::{
     io,
@@ -14,45 +14,45 @@ use std::{
 
 use crate::disk::{self, DirectoryHandle, FileLock, FilePrivacy, PathKind};
 
-/// A socket's address holds 108 bytes on Linux, the closing zero among them.
+/// A socket address on Linux holds 108 bytes, including the closing zero.
 const LONGEST_SOCKET_PATH: usize = 107;
 
-/// A command that asks who holds the lock takes it for an instant. A host that starts in that instant
-/// tries again this often, this far apart, before it believes that another host is there.
+/// A command that checks the lock takes it for an instant. A host that starts in that instant tries again this often,
+/// with this pause, before it concludes that another host runs.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a directory cannot serve as data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process works in it.
+    /// Another process holds it.
     #[error("data directory `{path}` is in use{}\nhint: stop that host, or give this one its own `--data-dir`",
         .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// The holder, where it said so.
+        /// The process that holds it, where it is known.
         pid: Option<u32>,
     },
-    /// There is none, and this was not the place to make one.
+    /// The directory is missing, and this command must not make one.
     #[error("there is no data directory `{path}`\nhint: `toolpost serve` makes one")]
     Missing {
         /// The directory.
         path: PathBuf,
     },
-    /// Its name is a link, so somebody else may decide where it leads.
+    /// Its name is a link, and another user may control the target.
     #[error("data directory `{path}` is a symbolic link\nhint: name the directory it leads to")]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// Its name is taken by something else.
+    /// Its name is in use for something else.
     #[error("`{path}` is not a directory\nhint: move it away or choose another `--data-dir`")]
     NotADirectory {
-        /// What was found.
+        /// The path.
         path: PathBuf,
     },
-    /// Another user could change what is in it.
+    /// Another user could change the content.
     #[error("data directory `{path}` belongs to user {owner}\nhint: choose another `--data-dir`")]
     OtherOwner {
         /// The directory.
@@ -60,7 +60,7 @@ pub enum DataDirError {
         /// Its owner's number.
         owner: u32,
     },
-    /// Others can look in.
+    /// Other users can enter it.
     #[error(
         "data directory `{path}` is open to other users (mode {mode:03o})\nhint: chmod 700 '{path}'"
     )]
@@ -70,30 +70,30 @@ pub enum DataDirError {
         /// Its permission bits.
         mode: u32,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {doing} `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A data directory that was found private. Opened with [`open`](Self::open) it is also locked, until drop.
+/// A data directory that is private to its user. One from [`open`](Self::open) is also locked, until drop.
 pub struct DataDir {
     root: PathBuf,
-    /// Keeps the short path to the socket good.
+    /// Keeps the short path of the socket valid.
     directory: DirectoryHandle,
     lock: Option<FileLock>,
-    /// How long nobody had held it when it was locked.
+    /// The time that the directory had no holder before this lock.
     unattended: Option<Duration>,
 }
 
 impl DataDir {
-    /// Makes the directory where it is missing, and takes its lock.
+    /// Opens the directory, makes it if it is missing, and takes its lock.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let root = disk::absolute(path).map_err(failed("find", path))?;
         if let PathKind::Nothing = disk::look(&root).map_err(failed("look at", &root))? {
@@ -128,12 +128,12 @@ impl DataDir {
         }
     }
 
-    /// How long nobody had held it when this one locked it, as far as can be told.
+    /// The time that the directory had no holder before this lock, if it is known.
     pub fn unattended(&self) -> Option<Duration> {
         self.unattended
     }
 
-    /// Notes that its holder is there: the next one counts from the last note.
+    /// Notes that the directory has a holder: the next one counts from the last note.
     pub fn mark_attended(&self) {
         if let Some(lock) = &self.lock
             && let Err(error) = lock.note(&std::process::id().to_string())
@@ -142,14 +142,14 @@ impl DataDir {
         }
     }
 
-    /// The process that holds the directory at `path`, if one does.
+    /// The process that holds the directory at `path`, if any.
     pub fn running_pid(path: &Path) -> Option<u32> {
         let lock = path.join("lock");
         for _ in 0..LOCK_TRIES {
             if !FileLock::is_held(&lock).unwrap_or(false) {
                 return None;
             }
-            // A host that starts locks first and signs then.
+            // A starting host takes the lock first and writes its process id afterwards.
             if let Some(pid) = noted_pid(&lock) {
                 return Some(pid);
             }
@@ -176,12 +176,12 @@ impl DataDir {
         })
     }
 
-    /// Where it lies.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// True where this value holds the lock.
+    /// Whether this value holds the lock.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
@@ -196,31 +196,28 @@ impl DataDir {
         self.root.join("token")
     }
 
-    /// The directory itself, for files without a name: what is kept in them is gone with its holder.
+    /// The directory itself, for unnamed files, which disappear with their process.
     pub fn spool(&self) -> io::Result<OwnedFd> {
         self.directory.handle()
     }
 
-    /// The list of trusted files.
     pub(crate) fn trust_path(&self) -> PathBuf {
         self.root.join("trust.json")
     }
 
-    /// The rules remembered from approvals.
     pub(crate) fn rules_path(&self) -> PathBuf {
         self.root.join("rules.json")
     }
 
-    /// What configuration files last said.
     pub(crate) fn last_good_path(&self) -> PathBuf {
         self.root.join("last-good.json")
     }
 
-    /// Where to bind, reach and remove the host's socket, `socket` in the directory.
+    /// The path to bind, connect and remove the host's socket: `socket` in the directory.
     ///
-    /// Where its name is too long for an address, the path goes through this value's own handle on the
-    /// directory and is good only in this process while the value lives. The alternative, a socket under
-    /// `/tmp`, would put a guessable name where other users can be first.
+    /// If the name is too long for a socket address, the path goes through this value's own handle on the directory; it
+    /// is then valid only in this process while the value lives. The alternative, a socket under `/tmp`, would have a
+    /// guessable name that another user could take first.
     pub fn socket_path(&self) -> PathBuf {
         let path = self.root.join("socket");
         if path.as_os_str().len() <= LONGEST_SOCKET_PATH {
@@ -230,13 +227,12 @@ impl DataDir {
         }
     }
 
-    /// Lets only the owner connect, whatever the umask was when the socket was made.
+    /// Restricts connections to the owner, whatever the umask was when the socket was made.
     pub fn guard_socket(&self) -> io::Result<()> {
         disk::make_private(&self.root.join("socket"))
     }
 
-    /// Takes away the socket a host left behind. Only the holder of the lock may: for anybody else the socket
-    /// may be in use.
+    /// Removes the socket that an earlier host left behind. Requires the lock: without it, the socket may be in use.
     pub fn clear_socket(&self) -> io::Result<()> {
         if self.is_locked() {
             disk::remove(&self.root.join("socket"))
@@ -249,7 +245,7 @@ impl DataDir {
 impl Drop for DataDir {
     fn drop(&mut self) {
         if let Some(lock) = &self.lock {
-            // A stale number would only mislead for an instant: the lock is what counts.
+            // An error is ignored: the process id is only a hint for messages, and the lock alone decides.
             let _ = lock.note("");
         }
     }

@@ -1,5 +1,5 @@
-//! Every file this crate opens by itself is opened here (SQLite opens its own). The callers say what a
-//! file means; this module knows modes, links, locks and the order of writes that survives a power cut.
+//! Every file that this crate opens by itself is opened here (SQLite opens its own). The callers know the meaning of a
+//! file; this module handles modes, links, locks and an order of writes that survives a power cut.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the one module of the crate that opens files"
@@ -24,13 +24,13 @@ use rustix::{fs::OFlags, process::geteuid};
 /// Small files only: a token, a list of trusted files, a process id.
 const LONGEST_SMALL_FILE: u64 = 4 << 20;
 
-/// Whom a file or directory belongs to, and who else gets in.
+/// The owner and the permissions of a file or directory.
 pub(crate) enum FilePrivacy {
-    /// Ours alone.
+    /// Private to this user.
     Private,
-    /// Another user's.
+    /// It belongs to another user.
     OwnedBy(u32),
-    /// Ours, but these permission bits let others in.
+    /// It belongs to this user, but these permission bits admit others.
     OpenToOthers(u32),
 }
 
@@ -45,7 +45,7 @@ fn privacy(metadata: &fs::Metadata) -> FilePrivacy {
     }
 }
 
-/// `None` where nothing has the name.
+/// `None` if the path does not exist.
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(there) => Ok(Some(there)),
@@ -54,15 +54,15 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Opens a file for reading, without following a link. A pipe in its place would otherwise keep us waiting for somebody
-/// who writes.
+/// Opens a file for reading, without following a link. Non-blocking, because the open of a pipe would otherwise wait
+/// for a writer.
 fn open_existing(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     found(options.read(true).custom_flags(bits(flags)).open(path))
 }
 
-/// What lies at a path, without following a link there.
+/// The kind of thing at a path; a link is not followed.
 pub(crate) enum PathKind {
     Nothing,
     Link,
@@ -79,17 +79,17 @@ pub(crate) fn look(path: &Path) -> io::Result<PathKind> {
     })
 }
 
-/// How long ago a file was written. `None`: it is not there, or was written in the future.
+/// The time since the last write to a file. `None`: it does not exist, or the time lies in the future.
 pub(crate) fn age(path: &Path) -> Option<Duration> {
     fs::metadata(path).ok()?.modified().ok()?.elapsed().ok()
 }
 
-/// The path from the root, without `.` and without a slash at its end: `lstat("link/")` follows the link.
+/// The absolute path, without `.` and without a slash at its end: `lstat("link/")` follows the link.
 pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
     Ok(std::path::absolute(path)?.components().collect())
 }
 
-/// The path with every link resolved; of a file that is gone, the path as it was given, made absolute.
+/// The path with every link resolved; for a missing file, the absolute path.
 pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
     match found(fs::canonicalize(path))? {
         Some(resolved) => Ok(resolved),
@@ -102,8 +102,8 @@ pub(crate) fn length(path: &Path) -> io::Result<u64> {
     Ok(found(fs::metadata(path))?.map_or(0, |metadata| metadata.len()))
 }
 
-/// Makes a directory and what is missing above it, all of it for us alone, and their names lasting: a
-/// synced record is worth nothing in a directory that a power cut takes away.
+/// Makes a directory and its missing parents, all private and synced with their names: a synced record is worth nothing
+/// in a directory that a power cut removes.
 pub(crate) fn create_private_directories(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
@@ -113,7 +113,7 @@ pub(crate) fn create_private_directories(path: &Path) -> io::Result<()> {
     missing.into_iter().try_for_each(sync_parent)
 }
 
-/// An open directory: what was checked about it stays true of the handle, whatever happens to its name.
+/// An open directory: checks on the handle stay valid even if the path changes.
 pub(crate) struct DirectoryHandle(File);
 
 impl DirectoryHandle {
@@ -132,21 +132,20 @@ impl DirectoryHandle {
         Ok(privacy(&self.0.metadata()?))
     }
 
-    /// Another handle on it.
     pub(crate) fn handle(&self) -> io::Result<OwnedFd> {
         Ok(self.0.try_clone()?.into())
     }
 
-    /// A short path to the same directory, good in this process while the handle lives.
+    /// A short path to the same directory, valid in this process while the handle exists.
     pub(crate) fn short_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 }
 
-/// Makes an empty file for us alone where there is none.
+/// Makes an empty private file where there is none.
 ///
-/// An existing file is not opened: closing it again would drop the locks SQLite may hold on it elsewhere in
-/// this process, as POSIX locks belong to the process and not to the handle.
+/// An existing file is not opened: closing it again would drop the locks that SQLite may hold on it elsewhere in this
+/// process, because POSIX locks belong to the process and not to the handle.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new()
         .write(true)
@@ -160,22 +159,22 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes every right from everybody but the owner.
+/// Removes all permissions of other users.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
 }
 
-/// Removes a file that may not be there.
+/// Removes a file; a missing one is no error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     found(fs::remove_file(path)).map(|_| ())
 }
 
-/// A small file's bytes and who can get at them; `None` where there is no file.
+/// The bytes and the privacy of a small file; `None` if there is no file.
 pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, FilePrivacy)>> {
     read_bounded(path, LONGEST_SMALL_FILE)
 }
 
-/// The same of a file that may be larger. Of one that is larger still, only the beginning.
+/// The same with a limit of the caller. A longer file is cut.
 pub(crate) fn read_bounded(
     path: &Path,
     longest: u64,
@@ -189,7 +188,7 @@ pub(crate) fn read_bounded(
     Ok(Some((bytes, privacy)))
 }
 
-/// Shows a file's bytes piece by piece, and tells how many there were; `None` where there is no file.
+/// Passes a file's bytes to a visitor in pieces, and returns their number; `None` if there is no file.
 pub(crate) fn read_in_pieces(
     path: &Path,
     size: usize,
@@ -216,7 +215,7 @@ pub(crate) fn read_in_pieces(
     }
 }
 
-/// Writes what the system holds of a file to its disk, whoever wrote it. One that is not there needs nothing.
+/// Syncs a file's cached data to its disk, including data of other processes. A missing file is no error.
 ///
 /// Not while SQLite has the file open in this process: see [`create_private_file`].
 pub(crate) fn sync(path: &Path) -> io::Result<()> {
@@ -226,12 +225,12 @@ pub(crate) fn sync(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces a file as a whole: whoever reads sees the old content or the new, after a power cut too.
+/// Replaces a file as a whole: readers see the old content or the new, also after a power cut.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = temporary_beside(path)?;
     let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // The first error tells more than a second one about the leftover would.
+        // The first error is more useful than a second one about the temporary file.
         let _ = fs::remove_file(&temporary);
     }
     written.and_then(|()| sync_parent(path))
@@ -247,7 +246,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A fresh name each time: a fixed one would be blocked for ever by what a crash left behind.
+/// A fresh name each time: a leftover of a crash would block a fixed name for ever.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     let random = getrandom::u64()?;
     let mut name = OsString::from(".");
@@ -264,11 +263,11 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// A lock on a file of its own, held until dropped; the file keeps the holder's process id.
+/// A lock on a file of its own, held until drop; the file contains the holder's process id.
 pub(crate) struct FileLock(File);
 
 impl FileLock {
-    /// `None` where somebody else holds it.
+    /// `None` if another process holds it.
     pub(crate) fn try_exclusive(path: &Path) -> io::Result<Option<Self>> {
         let file = open_lock(path)?;
         match file.try_lock() {
@@ -278,14 +277,14 @@ impl FileLock {
         }
     }
 
-    /// Waits for it.
+    /// Waits until the lock is free.
     pub(crate) fn exclusive(path: &Path) -> io::Result<Self> {
         let file = open_lock(path)?;
         file.lock()?;
         Ok(Self(file))
     }
 
-    /// True where somebody holds the exclusive lock. A missing file is held by nobody.
+    /// True if a process holds the exclusive lock. A missing file has no holder.
     pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
         let Some(file) = open_existing(path)? else {
             return Ok(false);
@@ -297,7 +296,7 @@ impl FileLock {
         }
     }
 
-    /// Leaves a note for those who find it locked; an empty one takes it away.
+    /// Writes a note for processes that find the file locked; an empty text removes it.
     pub(crate) fn note(&self, text: &str) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;
@@ -317,15 +316,15 @@ fn open_lock(path: &Path) -> io::Result<File> {
     options.custom_flags(bits(OFlags::NOFOLLOW)).open(path)
 }
 
-/// A file that lines are only ever added to, ours to write.
+/// A file to which lines are only ever added.
 pub(crate) struct LineFile(File);
 
 impl LineFile {
-    /// Makes the file for us alone where there is none; fails on a link.
+    /// Opens the file, or makes a private one; fails on a link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        // A pipe would otherwise keep us waiting for somebody who reads it.
+        // Non-blocking, because the open of a pipe would otherwise wait for a reader.
         Ok(Self(
             options
                 .custom_flags(bits(OFlags::NOFOLLOW | OFlags::NONBLOCK))
@@ -333,7 +332,7 @@ impl LineFile {
         ))
     }
 
-    /// Closes a line that a crash or a full disk cut short, so that the next one begins by itself.
+    /// Ends a line that a crash or a full disk cut short, so that the next line starts by itself.
     pub(crate) fn end_last_line(&self) -> io::Result<()> {
         let mut last = [b'\n'];
         if let Some(end) = self.length()?.checked_sub(1) {
@@ -358,12 +357,12 @@ impl LineFile {
         Ok(self.0.metadata()?.len())
     }
 
-    /// Adds a line with its end in one write. Where the disk takes only a part, that part is taken back.
+    /// Adds a line with its end in one write. If the disk takes only a part, that part is removed again.
     pub(crate) fn append(&self, line: &[u8]) -> io::Result<()> {
         let mut file = &self.0;
         let before = self.length()?;
         let written = file.write_all(line);
-        // Taken back only while nobody else has written behind it.
+        // Only while no other process has written after it.
         if written.is_err() && self.length()? < before + line.len() as u64 {
             file.set_len(before)?;
         }
@@ -374,14 +373,14 @@ impl LineFile {
         self.0.set_len(0)
     }
 
-    /// Whether the path still leads to this file, and not to nothing or to another.
+    /// Whether the path still leads to this file.
     pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
         let own = self.0.metadata()?;
         let there = found(fs::symlink_metadata(path))?;
         Ok(there.is_some_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
     }
 
-    /// Keeps other processes that ask from moving the file. False where one of them is about it.
+    /// Locks the file against other processes that want to move it. False if one of them holds the lock.
     pub(crate) fn try_lock(&self) -> io::Result<bool> {
         match self.0.try_lock() {
             Ok(()) => Ok(true),
@@ -395,7 +394,7 @@ impl LineFile {
     }
 }
 
-/// Gives a file another name; one that is not there keeps none.
+/// Renames a file; a missing one is no error.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     found(fs::rename(from, to)).map(|_| ())
 }

@@ -1,9 +1,9 @@
-//! The journal on SQLite: one writer thread that commits for everybody who waits, and reads beside it.
+//! The journal on SQLite: one writer thread that commits for all callers, with reads beside it.
 //!
-//! Writes and reads never wait for one another (write-ahead log). Point lookups run on the caller's thread:
-//! each takes some ten microseconds, less than handing it to another thread would. [`Journal::read`] may
-//! take any number of rows, so it goes to a thread of its own. That thread belongs to the journal and not
-//! to a runtime's blocking pool: the port asks for no runtime, and one long read cannot use up the pool.
+//! Writes and reads never wait for one another (write-ahead log). Point lookups run on the caller's thread: each takes
+//! some ten microseconds, less than a switch to another thread would. [`Journal::read`] may take any number of rows, so
+//! it goes to a thread of its own. That thread belongs to the journal and not to a runtime's blocking pool: the port
+//! requires no runtime, and one long read cannot exhaust the pool.
 
 pub(crate) mod anchor;
 mod committer;
@@ -33,24 +33,24 @@ pub(crate) use schema::{has_facets, open_for_reading, schema_differences};
 use reads::{LongScans, PointLookups};
 use writer::JournalWriter;
 
-/// What the operator may set.
+/// The options of the journal.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalOptions {
-    /// How large the database file may grow (`limits.journal`). The log beside it comes on top: some 16 MiB
-    /// as a rule, more while a reader holds on to an old state.
+    /// The limit of the database file (`limits.journal`). The log beside it comes on top: some 16 MiB as a rule, more
+    /// while a reader holds an old state.
     pub max_bytes: u64,
 }
 
 /// Why a file cannot be opened as a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalOpenError {
-    /// There is none.
+    /// The file is missing.
     #[error("there is no journal at `{path}`")]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// A file of something else, which is left as it is.
+    /// The file belongs to another program and is left unchanged.
     #[error(
         "`{path}` is not a Toolpost journal\nhint: move it away or choose another data directory"
     )]
@@ -71,7 +71,7 @@ pub enum JournalOpenError {
         /// The latest format known here.
         known: i64,
     },
-    /// Its last record cannot be read, so the chain cannot go on.
+    /// The last record cannot be read, so the chain cannot continue.
     #[error(
         "the last record of journal `{path}` is damaged\nhint: `toolpost journal verify` tells more"
     )]
@@ -79,7 +79,7 @@ pub enum JournalOpenError {
         /// The file.
         path: PathBuf,
     },
-    /// Not even an empty journal fits.
+    /// The limit has no room for an empty journal.
     #[error(
         "there is no room for journal `{path}`, which may take {max_bytes} bytes\n\
          hint: raise `limits.journal` or make room on its disk"
@@ -90,7 +90,7 @@ pub enum JournalOpenError {
         /// Its limit.
         max_bytes: u64,
     },
-    /// SQLite could not turn its log on.
+    /// SQLite could not enable its write-ahead log.
     #[error(
         "the file system of `{path}` cannot hold a journal\nhint: put the data directory on a local disk"
     )]
@@ -98,7 +98,7 @@ pub enum JournalOpenError {
         /// The file.
         path: PathBuf,
     },
-    /// Records lie in a log that can only be read where SQLite may write beside it.
+    /// Records are in a log that SQLite can read only where it may write beside it.
     #[error(
         "journal `{path}` has an unfinished log beside it and lies where nothing can be written\n\
          hint: copy it together with `{path}-wal` to a place where you can write, and read it there"
@@ -107,32 +107,31 @@ pub enum JournalOpenError {
         /// The file.
         path: PathBuf,
     },
-    /// SQLite refused.
+    /// SQLite refused an operation.
     #[error("cannot open journal `{path}`")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot open journal `{path}`")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The journal on disk. Dropping it writes what is queued and waits until that is done, some tens of
-/// milliseconds as a rule.
+/// The journal on disk. Dropping it writes the queued records and waits for that, some tens of milliseconds as a rule.
 ///
-/// One at a time for a file: [`DataDir`](crate::DataDir)'s lock sees to that. Should there be two all the
-/// same, the slower one's appends fail, because the number it wants is taken; the chain stays whole.
+/// Only one may be open for a file, which the lock of [`DataDir`](crate::DataDir) ensures. If there are two
+/// nevertheless, the slower one's appends fail, because the number of its record is taken; the chain stays whole.
 pub struct SqliteJournal {
-    // Dropped in this order. The writer is the last to go, as the last connection removes the log, and a
-    // connection that only reads could not.
+    // The fields drop in this order. The writer must be last: the last connection removes the log, and a read-only
+    // connection could not.
     lookups: PointLookups,
     scans: LongScans,
     writer: JournalWriter,
@@ -140,7 +139,7 @@ pub struct SqliteJournal {
 }
 
 impl SqliteJournal {
-    /// Opens the journal, makes it where there is none, and brings an older format up to date.
+    /// Opens the journal, makes it if it is missing, and migrates an older format.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalOpenError> {
         let connection = schema::open_for_writing(path, options.max_bytes)?;
         let writer = JournalWriter::start(connection, path, options.max_bytes)?;
@@ -230,7 +229,8 @@ impl Journal for SqliteJournal {
                         .await
                 }
                 Err(JournalError::Closed) => Err(JournalError::Closed),
-                // Where they cannot be written, as in a journal without room, what they lack is read.
+                // If the facets cannot be written, as in a full journal, the search reads the missing ones from the
+                // records.
                 Err(
                     JournalError::Full(_) | JournalError::Broken(_) | JournalError::TooLong { .. },
                 ) => {

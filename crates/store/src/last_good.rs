@@ -1,7 +1,7 @@
-//! What a configuration file last said when it could be read.
+//! The last good text of each configuration file.
 //!
-//! A file that is broken by a slip of the keyboard must not stop to deny. Its last good text is kept here, so that
-//! what it restricted stays restricted until it is mended. Written by whoever runs a host, after each good load.
+//! A deny rule must not stop to apply because of a typing mistake in its file. The last good text is kept here, so its
+//! restrictions hold until the file is repaired. Every command that runs a host writes it, after each good load.
 
 use std::{
     collections::BTreeMap,
@@ -22,10 +22,10 @@ pub struct LastGood {
     lock: PathBuf,
 }
 
-/// Why a text cannot be kept or looked up.
+/// Why a text cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LastGoodError {
-    /// It does not parse, or others may have written it.
+    /// The file does not parse, or other users may have written it.
     #[error(
         "`{path}`, which keeps the last good configuration, is damaged\nhint: delete it once the configuration can be read"
     )]
@@ -33,14 +33,14 @@ pub enum LastGoodError {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {doing} `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -48,12 +48,12 @@ pub enum LastGoodError {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LastGoodTexts {
-    /// By the path of the file, as it can be shown: two that look the same are taken for the same.
+    /// By the displayed path of the file; two paths that display the same share an entry.
     files: BTreeMap<String, String>,
 }
 
 impl LastGood {
-    /// The texts kept in a data directory.
+    /// The texts in a data directory.
     pub fn of(data_dir: &DataDir) -> Self {
         let path = data_dir.last_good_path();
         Self {
@@ -62,12 +62,12 @@ impl LastGood {
         }
     }
 
-    /// What a file last said.
+    /// The last good text of a file.
     pub fn text(&self, file: &Path) -> Result<Option<String>, LastGoodError> {
         Ok(self.load()?.files.remove(&name_of(file)))
     }
 
-    /// Keeps what files say now, and forgets what is not named any more. Survives a loss of power once it returns.
+    /// Stores the present texts of the files, and removes the entries of other files. The result survives a power cut.
     pub fn keep<'a>(
         &self,
         files: impl IntoIterator<Item = (&'a Path, &'a str)>,
@@ -77,7 +77,7 @@ impl LastGood {
             .map(|(path, text)| (name_of(path), text.to_owned()))
             .collect();
         let _turn = FileLock::exclusive(&self.lock).map_err(self.failed("lock"))?;
-        // A damaged one is replaced: what it kept is worth nothing, and what there is now can be read.
+        // A damaged list is replaced: its texts are unusable, and the present ones are good.
         if self.load().is_ok_and(|known| known.files == files) {
             return Ok(());
         }

@@ -1,8 +1,8 @@
-//! Toolpost's state on disk: the journal on SQLite, kept results, the data directory with its lock, its token, the list
-//! of trusted files, the remembered rules and accepted definitions, and an audit log for other programs to read.
+//! Toolpost's state on disk: the journal on SQLite, blobs, the data directory with its lock, its token, the list of
+//! trusted files, the remembered rules and accepted definitions, and an audit log for other programs to read.
 //!
-//! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
-//! its port. Commands that only look use [`DataDir::at`] and [`JournalReader`], whether a host runs or not.
+//! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as its port.
+//! Commands that only look use [`DataDir::at`] and [`JournalReader`], whether a host runs or not.
 #![warn(missing_docs)]
 
 mod audit_log;

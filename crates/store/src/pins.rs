@@ -1,7 +1,7 @@
-//! The definitions of tools from outside that somebody accepted, as `pins/NAME.json` in the data directory.
+//! Pins: the accepted definitions of outside tools, as `pins/NAME.json` in the data directory.
 //!
-//! What stands in such a file decides which definitions reach a model, so one that is damaged, or that others could have
-//! written, counts for nothing and is left as it is: the source says so, and a person decides what to do with it.
+//! A pin decides which definitions reach a model. A file that is damaged, or that other users could have written, is
+//! therefore ignored and left unchanged: the source reports it, and an operator decides.
 
 use std::{
     io,
@@ -20,13 +20,12 @@ use crate::{
 /// Room for the definitions of thousands of tools.
 const LONGEST: u64 = 64 << 20;
 
-/// A file as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PinFileBody {
-    /// Whose definitions they are: a file that was moved to another name is none of that one's.
+    /// The source of the definitions: a file that was renamed to another source's name is not accepted for it.
     source: String,
-    /// Of the manifest, so that a file which was cut short or edited is known for that.
+    /// The digest of the manifest, to detect a file that was cut short or edited.
     sha256: String,
     manifest: String,
 }
@@ -37,14 +36,14 @@ pub struct PinFiles {
 }
 
 impl PinFiles {
-    /// The definitions kept in this data directory. Nothing is read yet.
+    /// The definitions in this data directory. Nothing is read yet.
     pub fn new(data_dir: &DataDir) -> Self {
         Self {
             folder: data_dir.path().join("pins"),
         }
     }
 
-    /// Where those of a source lie.
+    /// The path of a source's file.
     pub fn path(&self, source: &str) -> PathBuf {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let plain = !source.is_empty() && source.len() <= 64 && source.bytes().all(legal);
@@ -56,7 +55,7 @@ impl PinFiles {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// Forgets what was accepted of a source. Whether there was anything.
+    /// Removes the pins of a source. Returns whether there were any.
     pub fn forget(&self, source: &str) -> Result<bool, PinStoreError> {
         let path = self.path(source);
         let failed = |error| failed(source, "forgotten", &path, &error);

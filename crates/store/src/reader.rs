@@ -1,4 +1,4 @@
-//! The journal as the CLI sees it: read-only, beside a running host, after one, or on a copied file.
+//! The journal for the CLI: read-only, beside a running host, after one, or on a copied file.
 
 use std::{
     io,
@@ -24,17 +24,17 @@ pub enum SealError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] JournalReadError),
-    /// The disk did not take it.
+    /// The disk did not sync it.
     #[error("journal `{path}` could not be synced")]
     Sync {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Calls in pages, newest first.
+/// The calls of a search in pages, newest first.
 pub struct CallPages<'a> {
     connection: &'a Connection,
     query: Query,
@@ -42,20 +42,20 @@ pub struct CallPages<'a> {
 }
 
 impl CallPages<'_> {
-    /// The next ones. Fewer than the query's limit are the last.
+    /// The next page. A page with fewer calls than the query's limit is the last.
     pub fn next_page(&mut self) -> Result<Vec<StoredRecord>, JournalReadError> {
         self.lag.next_page(self.connection, &mut self.query)
     }
 }
 
-/// A look at a journal that cannot change it.
+/// A read-only connection to a journal.
 pub struct JournalReader {
     connection: Connection,
 }
 
 impl JournalReader {
-    /// Opens the journal whether a host runs, has ended, or was killed and left its log behind; also on a
-    /// disk that cannot be written, unless the log was left there without its index.
+    /// Opens the journal whether a host runs, has ended, or was killed and left its log behind; also on a read-only
+    /// disk, unless the log was left there without its index.
     pub fn open(path: &Path) -> Result<Self, JournalOpenError> {
         Ok(Self {
             connection: open_for_reading(path)?,
@@ -85,13 +85,13 @@ impl JournalReader {
         query::last_seq(&self.connection)
     }
 
-    /// Checks every record there is at this moment; `progress` hears how many of how many are done.
+    /// Checks every record that exists at this moment; `progress` gets the number of checked records and of all.
     ///
-    /// What was changed, removed from the middle, swapped or inserted shows. What was cut off the end does
-    /// not: a shorter chain is a whole chain. Only a head hash that was written down elsewhere shows that,
-    /// so keep [`VerifyReport::head`] and give it to [`verify_with`](Self::verify_with).
+    /// Records that were changed, removed from the middle, swapped or inserted are found. A removal of the newest
+    /// records is not: a shorter chain is still a whole chain. Only a head hash that was noted elsewhere shows that, so
+    /// keep [`VerifyReport::head`] and pass it to [`verify_with`](Self::verify_with).
     ///
-    /// Remembers some 40 bytes a call while it runs, to see that no call ends twice.
+    /// Takes some 40 bytes of memory a call while it runs, to see that no call ends twice.
     pub fn verify(
         &self,
         mut progress: impl FnMut(u64, u64),
@@ -103,8 +103,8 @@ impl JournalReader {
         self.verify_with(&VerifyOptions::default(), records_only)
     }
 
-    /// The same, and also whether a head that was sealed earlier is still in the chain, and whether the kept results
-    /// are what the records say.
+    /// The same, and also checks that a head that was sealed earlier is still in the chain, and that artifacts match
+    /// their records.
     pub fn verify_with(
         &self,
         options: &VerifyOptions,
@@ -113,7 +113,7 @@ impl JournalReader {
         verify::verify(&self.connection, options, progress)
     }
 
-    /// Calls, newest first; each by one record: its end, or its first one where it has not ended.
+    /// Calls, newest first; each by one record: its end, or its first record if it has no end.
     pub fn find(&self, query: &Query) -> Result<Vec<StoredRecord>, JournalReadError> {
         if !has_facets(&self.connection)? {
             return Err(JournalReadError::OlderFormat);
@@ -121,7 +121,7 @@ impl JournalReader {
         facet::find_all(&self.connection, query)
     }
 
-    /// The same for many, in pages of the query's limit.
+    /// The same in pages of the query's limit.
     pub fn find_pages(&self, query: Query) -> Result<CallPages<'_>, JournalReadError> {
         if !has_facets(&self.connection)? {
             return Err(JournalReadError::OlderFormat);
@@ -144,17 +144,17 @@ impl JournalReader {
         query::of_kind(&self.connection, kind, before, limit)
     }
 
-    /// Where the journal ends and begins.
+    /// The two ends of the journal.
     pub fn head(&self) -> Result<JournalHead, JournalReadError> {
         query::head(&self.connection)
     }
 
-    /// The head, with all that is before it on the disk: a power cut does not take it back. Works beside a host,
-    /// whose log may hold records that were only committed.
+    /// Syncs the journal and returns its head, so that a power cut cannot remove it. Works beside a host; the host's
+    /// log may hold records that were committed and not synced.
     pub fn seal(path: &Path) -> Result<SealedHead, SealError> {
         let reader = Self::open(path)?;
         let JournalHead { seq, hash, .. } = reader.head()?;
-        // Closed first: to open and close the file while SQLite has it would drop SQLite's locks.
+        // Closed first: to open and close the file while SQLite has it open would drop SQLite's locks.
         drop(reader);
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");

@@ -1,7 +1,7 @@
-//! The rules that people who approved calls wanted to be remembered, as `rules.json` in the data directory.
+//! Remembered rules, which operators saved with an approval, as `rules.json` in the data directory.
 //!
-//! Every rule in it allows something, so a file that is damaged, or that others could have written, counts for
-//! nothing and is left as it is: the host says so, and a person decides what to do with it.
+//! Every rule in it allows something. A file that is damaged, or that other users could have written, is therefore
+//! ignored and left unchanged: the host reports it, and an operator decides.
 
 use std::{
     io,
@@ -16,10 +16,9 @@ use crate::{
     disk::{self, FileLock, FilePrivacy},
 };
 
-/// More than anybody says yes to, and well within what a small file may hold.
+/// Far more than operators approve, and well within the limit of a small file.
 const MAX_RULES: usize = 4_096;
 
-/// The file as it is written.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesFileBody {
@@ -29,7 +28,7 @@ struct RulesFileBody {
 /// The remembered rules of one data directory.
 pub struct RulesFile {
     path: PathBuf,
-    /// A host and a command beside it take turns.
+    /// Locked for each change, because a host and a command beside it may both write.
     lock: PathBuf,
 }
 
@@ -43,7 +42,7 @@ impl RulesFile {
         }
     }
 
-    /// Where they lie.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -108,7 +107,7 @@ impl RuleStore for RulesFile {
 
     fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError> {
         self.change(|rules| {
-            // What ran out before this one was said only makes the file longer.
+            // Rules that had expired before the new one was approved are dropped.
             rules.retain(|kept| kept.id != rule.id && kept.expires > rule.at);
             if rules.len() >= MAX_RULES {
                 let reason =

@@ -1,5 +1,5 @@
-//! The token of the network faces. `serve` makes one on its first start; the CLI finds it in the data
-//! directory, so that the same user needs to copy nothing.
+//! The token of the network faces. `serve` makes one on its first start; the CLI finds it in the data directory, so the
+//! user need not copy it.
 
 use std::{io, path::PathBuf};
 
@@ -10,14 +10,14 @@ use crate::{
     disk::{self, FilePrivacy},
 };
 
-/// Lets a scanner of leaked secrets, and a person, know it on sight.
+/// Makes the token recognisable for people and for scanners of leaked secrets.
 const PREFIX: &str = "tp_";
 const SECRET_BYTES: usize = 32;
 
-/// Why there is no token to be had.
+/// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Others may have read it.
+    /// Other users may have read it.
     #[error(
         "token file `{path}` is open to other users (mode {mode:03o})\nhint: delete it; the next start makes a new one"
     )]
@@ -27,7 +27,7 @@ pub enum TokenError {
         /// Its permission bits.
         mode: u32,
     },
-    /// Somebody else wrote it.
+    /// Another user wrote it.
     #[error(
         "token file `{path}` belongs to user {owner}\nhint: delete it; the next start makes a new one"
     )]
@@ -37,7 +37,7 @@ pub enum TokenError {
         /// Its owner's number.
         owner: u32,
     },
-    /// It holds something else.
+    /// The file holds something else.
     #[error(
         "token file `{path}` does not hold a token\nhint: delete it; the next start makes a new one"
     )]
@@ -45,7 +45,7 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
     },
-    /// Two processes that both make one would each believe in their own.
+    /// Only the host may make a token: two processes that both made one would each use their own.
     #[error(
         "there is no token yet in `{path}`, and only the host that holds its directory may make one"
     )]
@@ -53,22 +53,22 @@ pub enum TokenError {
         /// The file.
         path: PathBuf,
     },
-    /// The system has no randomness to give.
+    /// The system provides no randomness.
     #[error("cannot make a token")]
     Random(#[source] getrandom::Error),
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {doing} token file `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The token of this data directory, made on the first call. Needs the directory's lock to make one.
+/// The token of this data directory, made on the first call. Making one requires the directory's lock.
 pub fn load_or_create_token(data_dir: &DataDir) -> Result<String, TokenError> {
     if let Some(token) = load_token(data_dir)? {
         return Ok(token);
@@ -86,7 +86,7 @@ pub fn load_or_create_token(data_dir: &DataDir) -> Result<String, TokenError> {
     Ok(token)
 }
 
-/// A token that nobody can guess, kept nowhere.
+/// A random token that is not stored.
 pub fn new_token() -> Result<String, TokenError> {
     let mut secret = [0; SECRET_BYTES];
     getrandom::fill(&mut secret).map_err(TokenError::Random)?;

@@ -1,8 +1,8 @@
-//! Which configuration files the operator trusts, by path and content.
+//! Trust: the configuration files that the operator accepted, by path and content.
 //!
-//! `toolpost trust` writes the list, the host asks it at start. A file that changed by one byte is a file
-//! nobody has trusted. The list is read anew at each question: it is short, the questions are few, and a
-//! host sees at once what a command beside it has changed.
+//! `toolpost trust` writes the list, the host reads it at start. A file that changed by one byte is no longer trusted.
+//! The list is read again for each check: it is short, the checks are few, and a host sees a change by a command at
+//! once.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{
     disk::{self, FileLock, FilePrivacy},
 };
 
-/// Why the list cannot be used. Whatever the reason, nothing is trusted then.
+/// Why the list cannot be used. No file is trusted then.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// It does not parse.
@@ -27,10 +27,10 @@ pub enum TrustError {
     Damaged {
         /// The list.
         path: PathBuf,
-        /// Where and how.
+        /// The fault and its place.
         source: serde_json::Error,
     },
-    /// Others may have written it.
+    /// Other users may have written it.
     #[error(
         "trust list `{path}` can be reached by other users, so nothing is trusted\nhint: delete it and trust again what you know"
     )]
@@ -38,20 +38,20 @@ pub enum TrustError {
         /// The list.
         path: PathBuf,
     },
-    /// JSON cannot carry the path without loss, and a lossy path might be another file's.
+    /// JSON cannot represent the path without loss, and a lossy path might be another file's.
     #[error("`{path}` is not valid UTF-8 and cannot be trusted\nhint: rename the file")]
     Path {
-        /// The path, as far as it can be shown.
+        /// The path, as far as it can be displayed.
         path: String,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {doing} `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -61,18 +61,17 @@ pub enum TrustError {
 pub struct TrustEntry {
     /// The file, with links resolved.
     pub path: PathBuf,
-    /// SHA-256 of the content that is trusted.
+    /// SHA-256 of the trusted content.
     pub digest: [u8; 32],
 }
 
-/// The list as it lies on disk.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrustListBody {
     files: BTreeMap<String, TrustDigest>,
 }
 
-/// Written as 64 hexadecimal digits, to be compared with `sha256sum` by eye.
+/// Written as 64 hexadecimal digits, to compare with `sha256sum` by eye.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 struct TrustDigest([u8; 32]);
@@ -100,12 +99,12 @@ impl TryFrom<String> for TrustDigest {
 /// The list of trusted files of one data directory.
 pub struct TrustStore {
     path: PathBuf,
-    /// Two commands that change the list at once take turns.
+    /// Locked for each change, because two commands may change the list at once.
     lock: PathBuf,
 }
 
 impl TrustStore {
-    /// Reads the list once, so that a damaged one is told of at the start.
+    /// Reads the list once, so that damage is reported at the start.
     pub fn open(data_dir: &DataDir) -> Result<Self, TrustError> {
         let store = Self {
             path: data_dir.trust_path(),
@@ -115,8 +114,7 @@ impl TrustStore {
         Ok(store)
     }
 
-    /// Trusts the file with exactly this content, in place of what was trusted at this path. Survives a
-    /// loss of power once it returns.
+    /// Trusts the file with exactly this content, and no longer with any other. The result survives a power cut.
     pub fn trust(&self, path: &Path, digest: &[u8; 32]) -> Result<(), TrustError> {
         let name = name_of(path)?;
         self.change(|files| {
@@ -126,7 +124,7 @@ impl TrustStore {
         Ok(())
     }
 
-    /// True where this file with this content was trusted. A list that cannot be read trusts nothing.
+    /// Whether the file is trusted with this content. An unreadable list trusts nothing.
     pub fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> bool {
         let trusted = self.load().and_then(|listing| {
             let name = name_of(path)?;
@@ -141,13 +139,13 @@ impl TrustStore {
         })
     }
 
-    /// Trusts the file no more; false where it was not trusted.
+    /// Removes the trust in the file; false if it was not trusted.
     pub fn forget(&self, path: &Path) -> Result<bool, TrustError> {
         let name = name_of(path)?;
         self.change(|files| files.remove(&name).is_some())
     }
 
-    /// What is trusted, by path.
+    /// The trusted files, by path.
     pub fn list(&self) -> Result<Vec<TrustEntry>, TrustError> {
         let entry = |(path, digest): (String, TrustDigest)| TrustEntry {
             path: path.into(),
@@ -193,7 +191,7 @@ impl TrustStore {
     }
 }
 
-/// One file has one name here, however the caller spelled it.
+/// A file has one name here, however the caller spelled its path.
 fn name_of(path: &Path) -> Result<String, TrustError> {
     let resolved = disk::resolved(path).map_err(failed("find", path))?;
     resolved

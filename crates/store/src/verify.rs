@@ -1,5 +1,5 @@
-//! The check behind `toolpost journal verify`: does the chain hold, do the records make sense, and are the kept
-//! results still what the records say?
+//! The check behind `toolpost journal verify`: that the chain holds, that the records are consistent, and that
+//! artifacts match their records.
 
 mod artifacts;
 mod check;
@@ -26,33 +26,33 @@ use crate::journal::{
 };
 use check::JournalCheck;
 
-/// Rows between two reports of progress, and in one read transaction.
+/// The rows between two reports of progress, and in one read transaction.
 const PIECE: usize = 2000;
 
-/// What is checked beside the records themselves.
+/// Checks beside those of the records themselves.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
     /// A head from an earlier time, which must still be in the chain.
     pub head: Option<SealedHead>,
-    /// Where the kept results lie that the records name.
+    /// The place of the artifacts that the records name.
     pub artifacts: Option<ArtifactsPlace>,
 }
 
-/// Where kept results lie, and which of them may be gone.
+/// The place of artifacts, and the time from which they must exist.
 #[derive(Clone, Debug)]
 pub struct ArtifactsPlace {
     /// The folder with the blobs.
     pub folder: PathBuf,
-    /// What was last named before this moment may have been removed since.
+    /// Artifacts that were last named before this time may have been removed.
     pub kept_since: Timestamp,
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyStep {
-    /// So many of so many records.
+    /// Checked records, and all records.
     Records(u64, u64),
-    /// So many of so many bytes of kept results.
+    /// Checked bytes of artifacts, and all bytes.
     Artifacts(u64, u64),
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn verify(
     for name in schema_differences(connection)? {
         check.found(0, JournalFlaw::Schema { name });
     }
-    // Both read the whole file, and neither needs the other: the one waits for hashes, the other for pages.
+    // Both read the whole file and are independent: one is bound by hashing, the other by page reads.
     let beside = connection
         .path()
         .and_then(|path| open_for_reading(Path::new(path)).ok());
@@ -90,8 +90,8 @@ pub(crate) fn verify(
     Ok(check.finish())
 }
 
-/// Goes through the records in pieces, each in a transaction of its own: a host beside it can go on cutting its log,
-/// and may even remove the oldest records.
+/// Reads the records in pieces, each in a transaction of its own: a running host can checkpoint its log, and may even
+/// remove the oldest records.
 fn walk(
     connection: &Connection,
     check: &mut JournalCheck,
@@ -134,7 +134,7 @@ fn walk(
     }
 }
 
-/// What was removed must have been removed by a journal: its newest `pruned` record says the same as the anchor.
+/// A removal must have been made by a journal: the newest `pruned` record must match the anchor.
 fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(), JournalReadError> {
     if !has_facets(connection)? {
         return Ok(());
@@ -142,7 +142,7 @@ fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(),
     let snapshot = connection.unchecked_transaction()?;
     let newest = match query::of_kind(connection, RecordKind::Pruned, u64::MAX, 1) {
         Ok(mut found) => found.pop(),
-        // Said where the row was seen.
+        // Reported when the row was read.
         Err(JournalReadError::Damaged { .. } | JournalReadError::OlderFormat) => None,
         Err(JournalReadError::Sqlite(error)) if is_damage(&error) => None,
         Err(error) => return Err(error),
@@ -171,7 +171,7 @@ fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(),
     Ok(())
 }
 
-/// Rows can be as they were written while an index hides them from a lookup.
+/// Rows can be intact while a damaged index hides them from lookups.
 fn check_storage(connection: &Connection) -> Result<Vec<String>, JournalReadError> {
     let mut found = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;

@@ -1,5 +1,5 @@
-//! For tests of Amplifier modules in Rust: a tool with a fixed answer, a coordinator that remembers what was mounted, and
-//! a handler that keeps the events it hears.
+//! For tests of Amplifier modules in Rust: a tool with a fixed answer, a coordinator that keeps its mounts, and
+//! a handler that keeps all events.
 //!
 //! ```
 //! use serde_json::json;

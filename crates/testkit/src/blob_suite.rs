@@ -1,4 +1,4 @@
-//! What every blob store must do, whatever it stands on. The one in memory and the one on disk pass the same checks.
+//! The checks that every blob store must pass. The store in memory and the one on disk share them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub async fn blob_suite<S: BlobStore>(make: impl AsyncFn(u64) -> S) {
 }
 
 const ROOM: u64 = 16 << 20;
-/// A store may count every content in whole blocks, and none for less than one.
+/// A store may count every blob in whole blocks, at least one.
 const BLOCK: u64 = 4 << 10;
 
 /// Bytes that repeat only after a long while.
@@ -111,7 +111,7 @@ async fn what_was_never_written_is_missing(store: &impl BlobStore) {
 
 async fn a_writer_that_is_dropped_leaves_nothing(store: &impl BlobStore) {
     let written = bytes(600_000);
-    // More in all than there is room for, were it not given back.
+    // More in all than the limit, so the room must be given back.
     for _ in 0..40 {
         let mut writer = store.create().await.expect("begun");
         writer.write(&written).await.expect("written");
@@ -123,7 +123,7 @@ async fn a_writer_that_is_dropped_leaves_nothing(store: &impl BlobStore) {
 async fn beyond_its_limit_it_refuses_and_says_which(store: &impl BlobStore) {
     let first = put(store, &[&blocks(900)]).await.expect("kept");
     let mut writer = store.create().await.expect("begun");
-    // Whoever gathers what is written may find out at the end only.
+    // A store that buffers may refuse only at the end.
     let refused = match writer.write(&blocks(101)).await {
         Ok(()) => writer.finish().await.map(drop),
         Err(error) => Err(error),

@@ -20,7 +20,7 @@ impl CallEventRecorder {
         self.events.recv().await
     }
 
-    /// Everything there is until the call lets go of its sender.
+    /// All events until the call drops its sender.
     pub async fn all(mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.events.recv().await {

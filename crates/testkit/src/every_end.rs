@@ -1,4 +1,4 @@
-//! Every kind of end that a call can have, for tests of whoever shows results.
+//! Every kind of end that a call can have, for tests of code that shows results.
 
 use toolpost_model::{
     ArtifactId, ArtifactRef, ContentDigest, Disposition, ErrorClass, InvocationId, Outcome,
@@ -6,8 +6,8 @@ use toolpost_model::{
     Timings, ToolError, ToolResult, Truncation,
 };
 
-/// One end of each kind, by name. No two mean the same, so no two may look the same to whoever is shown them, whatever
-/// their texts are.
+/// One end of each kind, by name. No two mean the same, so no two may look the same to a reader, whatever their texts
+/// are.
 pub fn every_end() -> Vec<(&'static str, ToolResult)> {
     let shown = |outcome, disposition| ToolResult {
         outcome,

@@ -1,5 +1,5 @@
-//! What every journal must do, whatever it stands on. The one in memory and the one on SQLite pass the same
-//! checks; a third adapter has its tests written by this file.
+//! The checks that every journal must pass. The journal in memory and the one on SQLite share them, and a third adapter
+//! can use them as its tests.
 
 mod finding;
 mod pruning;
@@ -31,7 +31,7 @@ pub async fn journal_suite<J: Journal>(make: impl AsyncFn() -> J) {
     pruning::run(&make).await;
 }
 
-/// A record as plain as can be, to be made into the one a check needs.
+/// The simplest record, which each check changes to its needs.
 fn sample_record(kind: RecordKind) -> Record {
     Record {
         kind,
@@ -230,7 +230,7 @@ async fn a_session_is_read_page_by_page<J: Journal>(journal: &J) {
 async fn records_of_a_call_come_in_order<J: Journal>(journal: &J) {
     let one = InvocationId::new();
     let other = InvocationId::new();
-    // An answer may stand behind the end of the call that asked.
+    // An answer may come after the end of the call that asked.
     let life = [
         RecordKind::Accepted,
         RecordKind::Asked,

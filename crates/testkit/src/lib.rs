@@ -1,7 +1,8 @@
-//! For tests of tools and of hosts.
+//! Helpers for tests of tools and of hosts.
 //!
-//! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers as it was recorded; [`MockNativeTool`] is a tool that remembers how it was called;
-//! [`CallEventRecorder`] keeps the events of a call. [`amplifier`] has the like for modules of Amplifier.
+//! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers from a recording;
+//! [`MockNativeTool`] is a tool that keeps its calls; [`CallEventRecorder`] keeps the events of a call. [`amplifier`]
+//! has the like for modules of Amplifier.
 //!
 //! ```
 //! use toolpost_testkit::{MockNativeTool, TestHost};

@@ -1,4 +1,4 @@
-//! A tool that remembers how it was called.
+//! A tool that keeps its calls.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use toolpost_model::{
     ClassFact, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
-/// A tool with a fixed answer that counts and keeps its calls. Clones share what they remember.
+/// A tool with a fixed answer that counts and keeps its calls. Clones share them.
 #[derive(Clone)]
 pub struct MockNativeTool {
     declaration: Declaration,
@@ -28,7 +28,7 @@ struct MockCallLog {
     inputs: Mutex<Vec<Value>>,
 }
 
-/// Holds calls of a [`MockNativeTool`] until the test lets them through: order without sleeping.
+/// Holds calls of a [`MockNativeTool`] until the test lets them through: a fixed order without sleeping.
 #[derive(Clone)]
 pub struct MockToolGate {
     entered: Arc<Semaphore>,
@@ -45,7 +45,7 @@ impl MockToolGate {
         }
     }
 
-    /// Waits until `count` more calls stand at the gate.
+    /// Waits until `count` more calls are at the gate.
     pub async fn entered(&self, count: u32) {
         self.entered
             .acquire_many(count)
@@ -61,7 +61,7 @@ impl MockToolGate {
 }
 
 impl MockNativeTool {
-    /// A tool `namespace.name` of class read that takes any object and says nothing.
+    /// A tool `namespace.name` of class read that takes any object and returns no text.
     pub fn named(id: &str) -> Self {
         let mut declaration = Declaration::new(id.parse().expect("a tool id"), "A tool for tests");
         declaration.interface.safety.class = ClassFact::Always(EffectClass::Read);
@@ -74,60 +74,60 @@ impl MockNativeTool {
         }
     }
 
-    /// What it answers.
+    /// Sets the answer.
     #[must_use]
     pub fn output(mut self, output: impl Into<ToolOutput>) -> Self {
         self.answer = Ok(output.into());
         self
     }
 
-    /// That it fails.
+    /// Makes every call fail.
     #[must_use]
     pub fn failing(mut self, failure: ToolFailure) -> Self {
         self.answer = Err(failure);
         self
     }
 
-    /// Its class.
+    /// Sets the effect class.
     #[must_use]
     pub fn class(mut self, class: EffectClass) -> Self {
         self.declaration.interface.safety.class = ClassFact::Always(class);
         self
     }
 
-    /// What each call touches.
+    /// Sets the effects of each call.
     #[must_use]
     pub fn effects(mut self, effects: Effects) -> Self {
         self.effects = Some(effects);
         self
     }
 
-    /// Its input schema.
+    /// Sets the input schema.
     #[must_use]
     pub fn schema(self, schema: Value) -> Self {
         self.declare(|declaration| declaration.input.schema = Arc::new(schema))
     }
 
-    /// Anything else about it.
+    /// Changes other parts of the declaration.
     #[must_use]
     pub fn declare(mut self, change: impl FnOnce(&mut Declaration)) -> Self {
         change(&mut self.declaration);
         self
     }
 
-    /// Calls wait at the gate.
+    /// Makes calls wait at the gate.
     #[must_use]
     pub fn gate(mut self, gate: &MockToolGate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
 
-    /// How often it ran.
+    /// The number of runs.
     pub fn call_count(&self) -> usize {
         self.memory.calls.load(Ordering::SeqCst)
     }
 
-    /// What it was given, in order.
+    /// The inputs, in order.
     pub fn inputs(&self) -> Vec<Value> {
         self.memory.inputs.lock().clone()
     }

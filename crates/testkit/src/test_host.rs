@@ -9,7 +9,7 @@ use toolpost_core::{
 };
 use toolpost_model::{ModelInput, PermissionMode, Principal, Rule, RuleOrigin, Tool, ToolResult};
 
-/// A host in memory with one session, in mode `bypass` unless the test says otherwise.
+/// A host in memory with one session, in mode `bypass` by default.
 pub struct TestHost {
     /// The host.
     pub host: Host,
@@ -30,7 +30,7 @@ impl TestHost {
         Self::on(Arc::new(MemoryJournal::default()), change).await
     }
 
-    /// A host on a journal that may have a past.
+    /// A host on a journal that may already have records.
     pub async fn on(
         journal: Arc<MemoryJournal>,
         change: impl FnOnce(HostBuilder) -> HostBuilder,
@@ -50,8 +50,7 @@ impl TestHost {
         }
     }
 
-    /// A host that answers as the cassette in a file says, in any order and at once. `toolpost capture` writes such
-    /// files.
+    /// A host that answers from a cassette file, in any order and at once. `toolpost capture` writes such files.
     pub async fn replay(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let cassette = crate::cassette_file::read(path);
@@ -59,17 +58,17 @@ impl TestHost {
         Self::replaying(cassette, ReplayOptions::default()).await
     }
 
-    /// A host that answers as a cassette says.
+    /// A host that answers from a cassette.
     pub async fn replaying(cassette: Cassette, options: ReplayOptions) -> Self {
         Self::build(|builder| builder.replay(cassette, options)).await
     }
 
-    /// What was recorded here, as a cassette.
+    /// A cassette of this host's record.
     pub async fn cassette(&self) -> Cassette {
         Cassette::of(&self.records().await)
     }
 
-    /// Stops the test unless every call of the cassette was made, and no other.
+    /// Fails the test unless every call of the cassette was made, and no other.
     #[track_caller]
     pub fn assert_replayed(&self) {
         let report = self
@@ -112,7 +111,7 @@ impl TestHost {
             .clone()
     }
 
-    /// Everything on record.
+    /// All records.
     pub async fn records(&self) -> Vec<StoredRecord> {
         use toolpost_core::Journal as _;
         self.journal
@@ -121,7 +120,7 @@ impl TestHost {
             .expect("memory can be read")
     }
 
-    /// What is on record of calls, apart from what tells of the host, its tools and its sessions.
+    /// The records of calls, without those of the host, its catalog and its sessions.
     pub async fn call_records(&self) -> Vec<StoredRecord> {
         let mut rows = self.records().await;
         rows.retain(|row| row.record.invocation_id.is_some());

@@ -1,5 +1,5 @@
-//! Answering questions as a person at a terminal: what is asked is shown, the answer goes to the host. Used by
-//! `toolpost approvals`, and by the prompts of `serve` and `call`.
+//! Approvals at a terminal: shows a question to the operator and sends the answer to the host. Used by `toolpost
+//! approvals`, and by the prompts of `serve` and `call`.
 
 pub(crate) mod desk;
 pub(crate) mod editing;

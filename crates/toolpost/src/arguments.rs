@@ -1,10 +1,10 @@
-//! `key=value` words into a JSON object, guided by the tool's schema.
+//! Turns `key=value` words into a JSON object, guided by the tool's schema.
 
 use serde_json::{Map, Value};
 
 use crate::exit::UsageError;
 
-/// `key=value` takes the value as the schema wants it; `key:=JSON` takes it as JSON.
+/// `key=value` converts the value to the type in the schema; `key:=JSON` takes it as JSON.
 pub(crate) fn from_words(words: &[String], schema: Option<&Value>) -> anyhow::Result<Value> {
     let mut object = Map::new();
     for word in words {
@@ -38,7 +38,7 @@ pub(crate) fn from_words(words: &[String], schema: Option<&Value>) -> anyhow::Re
     Ok(Value::Object(object))
 }
 
-/// Text stays text unless the schema wants something else and the text is that.
+/// Text stays text unless the schema has another type and the text is a value of it.
 fn guided(given: &str, schema: Option<&Value>) -> Value {
     let takes_text = match schema.and_then(|schema| schema.get("type")) {
         Some(Value::String(kind)) => kind == "string",
@@ -58,7 +58,7 @@ mod tests {
 
     use super::from_words;
 
-    /// `null` stands for a refusal.
+    /// `null` stands for an error.
     fn check(words: &[&str], expected: &Value) {
         let schema = json!({ "properties": {
             "path": { "type": "string" }, "limit": { "type": ["integer", "null"] }, "deep": { "type": "boolean" }

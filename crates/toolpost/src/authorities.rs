@@ -1,4 +1,4 @@
-//! Authorities of the configuration, told in a line: for the banner and for `doctor`.
+//! One line per authority of the configuration: for the banner and for `doctor`.
 
 use toolpost_config::{AuthorityConfig, AuthorityReachConfig, ConfigDuration};
 

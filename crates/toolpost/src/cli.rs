@@ -13,7 +13,7 @@ use crate::commands::{
     validate::ValidateArgs, watch::WatchArgs,
 };
 
-/// Holds the tools of AI agents: one binary between agents and everything they can call.
+/// One binary between AI agents and the tools that they can call.
 #[derive(Parser)]
 #[command(
     name = "toolpost",
@@ -30,23 +30,23 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start the host and serve its tools over HTTP, MCP and A2E
     Serve(ServeArgs),
-    /// Tell what to run or paste so that an MCP client finds the host
+    /// Print the setup that lets an MCP client find the host
     Connect(ConnectArgs),
     /// List or search the tools
     Tools(ToolsArgs),
     /// Call a tool
     Call(CallArgs),
-    /// Tell what would happen to a call, or what happened to one, and why
+    /// Explain what would happen to a call, or what happened to a recorded one
     Explain(ExplainArgs),
     /// Watch calls live, as cards on the terminal
     Watch(WatchArgs),
-    /// List and answer the questions that wait for a person
+    /// List and answer the approvals that wait for an operator
     Approvals(ApprovalsArgs),
     /// Read and check the record of every call
     Journal(JournalArgs),
     /// Read results that were too large to be shown
     Artifacts(ArtifactsArgs),
-    /// Run an agent against a host that records, and keep the recording in a file
+    /// Run an agent against a recording host, and save the recording in a file
     Capture(CaptureArgs),
     /// List, fetch, update and remove the modules of mount plans
     Modules(ModulesArgs),
@@ -56,9 +56,9 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Check that everything is in place
     Doctor(DoctorArgs),
-    /// Begin a module of your own
+    /// Create a module of your own
     New(NewArgs),
-    /// Check that a module does what Amplifier's contract says
+    /// Check that a module fulfils Amplifier's contract
     Validate(ValidateArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
@@ -67,27 +67,27 @@ pub(crate) enum Command {
     Reference(ReferenceArgs),
 }
 
-/// Which workspace, which record.
+/// The workspace and its data directory.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PlaceArgs {
-    /// The folder tools may work in; the current one by default
+    /// The folder that tools may work in; by default the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Where the journal, the token and trust are kept; by default a folder of its own per workspace under
+    /// The folder of the journal, the token and the list of trusted files; by default a folder per workspace under
     /// `$XDG_STATE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// A configuration file that is trusted and counts before the workspace's and the user's own
+    /// A trusted configuration file, which overrides the workspace's and the user's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// The same for commands that read every configuration file.
+/// The same for commands that read all configuration files.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SettingsArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// The policy, which counts before everything else; by default `/etc/toolpost/policy.yaml`, where there is one
+    /// The policy, which overrides everything else; by default `/etc/toolpost/policy.yaml` if it exists
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 }
@@ -101,10 +101,10 @@ impl SettingsArgs {
     }
 }
 
-/// What may be done.
+/// Permissions, sandbox and modules.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {
-    /// What happens where no rule speaks: plan, default, edits, sandboxed, never-ask, bypass
+    /// The default when no rule matches: plan, default, edits, sandboxed, never-ask, bypass
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<PermissionMode>,
     /// Allow calls: a tool, `shell(cargo test *)`, `fs.write(src/**)`, `net(https://example.com/*)`, `class:write`; may
@@ -142,22 +142,22 @@ impl PolicyArgs {
     }
 }
 
-/// How far tools and the processes they start may reach.
+/// The limits of tools and the processes that they start.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ConfineArgs {
-    /// A further folder tools may read and change; may be repeated
+    /// A further folder that tools may read and change; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<PathBuf>,
-    /// A further folder tools may only read; may be repeated
+    /// A further folder that tools may only read; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) read_root: Vec<PathBuf>,
-    /// What processes may do: read-only, workspace-write, network, none
+    /// The sandbox profile of processes: read-only, workspace-write, network, none
     #[arg(long, value_name = "PROFILE", value_parser = profile)]
     pub(crate) sandbox: Option<SandboxProfile>,
-    /// Start no process where this machine cannot give the whole sandbox
+    /// Start no process if this machine cannot provide the complete sandbox
     #[arg(long)]
     pub(crate) require_sandbox: bool,
-    /// Let tools reach URLs that begin so, though the address is private: `http://127.0.0.1:8080/`; may be repeated
+    /// Let tools reach URLs that begin so even if the address is private: `http://127.0.0.1:8080/`; may be repeated
     #[arg(long, value_name = "URL")]
     pub(crate) allow_private: Vec<String>,
 }
@@ -172,32 +172,31 @@ impl ConfineArgs {
     }
 }
 
-/// Which modules, and where fetched ones are kept.
+/// The modules, and the folder of fetched ones.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ModuleArgs {
-    /// A mount plan or bundle whose tools and hooks are mounted; may be repeated, and a later one is laid over an
-    /// earlier one
+    /// A mount plan or bundle with tools and hooks to mount; may be repeated, and later ones override earlier ones
     #[arg(long, value_name = "FILE")]
     pub(crate) mount_plan: Vec<PathBuf>,
-    /// A list of MCP servers as other programs keep it, such as `.mcp.json`; may be repeated
+    /// A list of MCP servers in the format of other programs, such as `.mcp.json`; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
     /// The file of an A2E host, with its plugins; trusted like a file given with `--config`
     #[arg(long, value_name = "FILE")]
     pub(crate) a2e_config: Option<PathBuf>,
-    /// A folder beside that of the A2E file in which plugins and what they import are looked for; may be repeated
+    /// A further folder to search for plugins and their imports, beside the A2E file's own; may be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) a2e_import_path: Vec<PathBuf>,
-    /// A native tool whose name a plan's tool takes, so that the native one is not served; may be repeated, `all` for
-    /// every name that a plan mounts
+    /// Serve a plan's tool in place of the native tool with this name; may be repeated, `all` for every name that a
+    /// plan mounts
     #[arg(long, value_name = "NAME")]
     pub(crate) replace_native: Vec<String>,
-    /// Where fetched modules and their packages are kept; by default `$XDG_CACHE_HOME/toolpost`
+    /// The folder of fetched modules and their packages; by default `$XDG_CACHE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
 }
 
-/// A profile by its word.
+/// A profile by its name.
 fn profile(text: &str) -> Result<SandboxProfile, UnknownProfile> {
     let all = [
         SandboxProfile::ReadOnly,
@@ -210,7 +209,7 @@ fn profile(text: &str) -> Result<SandboxProfile, UnknownProfile> {
         .ok_or(UnknownProfile)
 }
 
-/// The word after `--sandbox` is no profile.
+/// The value of `--sandbox` is no profile.
 #[derive(Debug)]
 struct UnknownProfile;
 
@@ -222,28 +221,28 @@ impl fmt::Display for UnknownProfile {
 
 impl std::error::Error for UnknownProfile {}
 
-/// A protocol that can be spoken over standard input and output.
+/// A protocol for standard input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StdioProtocol {
-    /// A2E, one message a line
+    /// A2E, one message per line
     A2e,
-    /// MCP, one message a line
+    /// MCP, one message per line
     Mcp,
 }
 
-/// Where to listen, and who may come in.
+/// The address to listen on, and the authentication of callers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaceArgs {
-    /// Talk to the program that started the host over standard input and output, and listen on no port
+    /// Serve the program that started the host over standard input and output, and listen on no port
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["http", "token_file", "no_token"])]
     pub(crate) stdio: Option<StdioProtocol>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
-    /// A file that holds the token callers must send; by default the host makes one
+    /// A file with the token that callers must send; by default the host creates one
     #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Let everybody on this machine in; only on loopback
+    /// Accept every local caller without a token; only on loopback
     #[arg(long)]
     pub(crate) no_token: bool,
 }

@@ -1,4 +1,4 @@
-//! Talking to a running host over its unix socket, in plain HTTP.
+//! A client of a running host over its Unix socket, in plain HTTP.
 
 use std::{
     net::SocketAddr,
@@ -21,20 +21,20 @@ use toolpost_model::EventBody;
 
 use crate::exit::HostLost;
 
-/// Something a host tells on a stream that does not end.
+/// An event on a host's endless stream.
 pub(crate) struct HostStreamEvent {
     pub(crate) event: String,
     pub(crate) data: String,
 }
 
-/// A stream of what happens at a host.
+/// A stream of a host's events.
 pub(crate) struct HostEventStream {
     body: Incoming,
     buffer: BytesMut,
 }
 
 impl HostEventStream {
-    /// What is told next. May be dropped and asked again without losing anything.
+    /// The next event. Dropping this future loses nothing.
     pub(crate) async fn next(&mut self) -> anyhow::Result<HostStreamEvent> {
         loop {
             while let Some(message) = next_message(&mut self.buffer) {
@@ -56,7 +56,7 @@ impl HostEventStream {
     }
 }
 
-/// A whole message of a stream, where one has arrived.
+/// The next complete message of a stream, if it has arrived.
 fn next_message(buffer: &mut BytesMut) -> Option<BytesMut> {
     let end = buffer.windows(2).position(|pair| pair == b"\n\n")?;
     Some(buffer.split_to(end + 2))
@@ -67,19 +67,19 @@ pub(crate) struct CallResultJson {
     pub(crate) result: Box<str>,
 }
 
-/// Which host answers.
+/// The host at the other end.
 #[derive(Deserialize)]
 pub(crate) struct HostFacts {
     pub(crate) workspace: Option<PathBuf>,
-    /// Where it listens on the network, if it does.
+    /// Its network address, if it listens on one.
     #[serde(default)]
     pub(crate) address: Option<SocketAddr>,
-    /// How the last try to take up a changed configuration went.
+    /// The result of the last configuration reload.
     #[serde(default)]
     pub(crate) configuration: ConfigurationFacts,
 }
 
-/// What a running host says of its configuration.
+/// The state of a running host's configuration.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ConfigurationFacts {
@@ -87,18 +87,18 @@ pub(crate) struct ConfigurationFacts {
     pub(crate) after_restart: Vec<String>,
 }
 
-/// How long a host that is well may take to say who it is.
+/// How long a healthy host may take to identify itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A connection to a running host.
 pub(crate) struct HostClient {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// The session that requests are made in, where it is not the command line's own.
+    /// The session for requests, if it is not the command line's own.
     pub(crate) session: Option<String>,
 }
 
 impl HostClient {
-    /// Connects and hears which host is there. `None`: nobody is.
+    /// Connects and reads the host's facts. `None`: no host is running.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<(Self, HostFacts)>> {
         let Ok(stream) = UnixStream::connect(socket).await else {
             return Ok(None);
@@ -112,7 +112,7 @@ impl HostClient {
         Ok(Some((client, facts)))
     }
 
-    /// A client at the near end of a connection.
+    /// A client over an existing connection.
     pub(crate) async fn over(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> anyhow::Result<Self> {
@@ -152,7 +152,7 @@ impl HostClient {
             .context("the running host does not answer")
     }
 
-    /// A request whose answer is one JSON value.
+    /// Sends a request and parses its response as one JSON value.
     pub(crate) async fn json(
         &mut self,
         method: Method,
@@ -172,7 +172,7 @@ impl HostClient {
         Ok((status, value))
     }
 
-    /// Listens to a stream that goes on until one side leaves.
+    /// Opens a stream that runs until one side closes it.
     pub(crate) async fn feed(mut self, path: &str) -> anyhow::Result<HostEventStream> {
         let response = self
             .send(Method::GET, path, "text/event-stream", String::new())
@@ -189,7 +189,7 @@ impl HostClient {
         })
     }
 
-    /// Calls a tool and hears its events.
+    /// Calls a tool and streams its events.
     pub(crate) async fn call(
         &mut self,
         path: &str,
@@ -227,12 +227,12 @@ impl HostClient {
     }
 }
 
-/// What a host said instead of doing something.
+/// The error in a host's refusal.
 fn refused(bytes: &[u8]) -> anyhow::Error {
     let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let error = &body["error"];
     let hint = match error["code"].as_str() {
-        // The host's own hint is for those who write requests.
+        // The host's own hint addresses authors of HTTP requests.
         Some("unknown_session") => {
             Some("the live page names its session, such as `default:agent:agent`")
         }
@@ -266,6 +266,6 @@ fn read_frame(message: &[u8]) -> anyhow::Result<CallStreamFrame> {
     if field("event: ") == Some("result") {
         return Ok(CallStreamFrame::Result(data.into()));
     }
-    // An event this version does not know is none of its business.
+    // An event that this version does not know is ignored.
     Ok(serde_json::from_str(data).map_or(CallStreamFrame::Other, CallStreamFrame::Event))
 }

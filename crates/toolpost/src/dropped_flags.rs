@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// A flag that is no longer read.
 struct DroppedFlag {
     flag: &'static str,
-    /// What to do instead. It names the command, since other commands may never have had the flag.
+    /// The replacement. It names the command, since other commands may never have had the flag.
     tip: &'static str,
 }
 
@@ -51,7 +51,7 @@ const DROPPED_FLAGS: [DroppedFlag; 9] = [
     },
 ];
 
-/// The error of the parser, with a tip where the flag that it does not know is a dropped one.
+/// The parser's error, with a tip if the unknown flag is a dropped one.
 pub(crate) fn add_tip(mut error: clap::Error) -> clap::Error {
     if let Some(tip) = find_tip(&error) {
         let tips = ContextValue::StyledStrs(vec![tip.into()]);

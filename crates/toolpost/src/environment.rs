@@ -1,4 +1,4 @@
-//! The one module that looks at the environment and at files of the user's.
+//! The one module that reads the environment and the user's files.
 #![expect(
     clippy::disallowed_methods,
     reason = "the one module that reads the environment and files"
@@ -46,7 +46,7 @@ pub(crate) use terminal::{ControllingTerminal, TerminalInput};
 /// The largest token file or argument text that is read.
 const MAX_INPUT: u64 = 16 << 20;
 
-/// The workspace a command means: the folder given, or the current one, as it really lies on disk.
+/// The workspace of a command: the given folder or the current one, as a real path.
 pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let folder = match given {
         Some(folder) => folder.to_owned(),
@@ -64,13 +64,13 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
-/// Where a file really lies, as far as that can be told.
+/// The real path of a file, as far as it can be resolved.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A path as it means the same from any folder: absolute and without `..`, links before one followed. A path that is
-/// so already stays as it was written.
+/// An absolute path without `..`, with links before a `..` resolved, so that it means the same from any folder. A path
+/// in this form stays as it was written.
 pub(crate) fn whole_path(path: &Path) -> PathBuf {
     let leads_up = path.components().any(|part| part == Component::ParentDir);
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -91,7 +91,7 @@ pub(crate) fn whole_path(path: &Path) -> PathBuf {
     whole
 }
 
-/// Where a workspace's record is kept unless somebody says otherwise.
+/// The default data directory of a workspace.
 pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
@@ -105,7 +105,7 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     Ok(state.join("toolpost").join(const_hex::encode(&digest[..8])))
 }
 
-/// Where fetched modules are kept unless somebody says otherwise.
+/// The folder of fetched modules: the given one, or the default.
 pub(crate) fn cache_dir(given: Option<&Path>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
@@ -121,13 +121,13 @@ pub(crate) fn cache_dir(given: Option<&Path>) -> Option<PathBuf> {
     Some(cache)
 }
 
-/// The value of a variable, such as a mount plan names.
+/// The value of a variable, for example one in a mount plan.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// This binary, for processes that it is to be started again as. By way of the kernel's own link: the file may be
-/// replaced while the host runs, and its processes must be of the same make.
+/// This binary, for starting further processes of it. The path is the kernel's link: the file may be replaced while
+/// the host runs, and its processes must be of the same build.
 pub(crate) fn this_program() -> Option<PathBuf> {
     let link = PathBuf::from("/proc/self/exe");
     if link.exists() {
@@ -137,12 +137,13 @@ pub(crate) fn this_program() -> Option<PathBuf> {
     }
 }
 
-/// Where this program lies, by a path that another program can start it by.
+/// The path of this program for other programs.
 pub(crate) fn program_path() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
-/// Every stream of events is an open file, and the usual limit is a thousand. What the system grants is taken.
+/// Every stream of events is an open file, and the usual limit is a thousand. The limit is raised to the system's
+/// maximum.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -151,12 +152,12 @@ pub(crate) fn raise_file_limit() {
     }
 }
 
-/// What to log, in the form of `RUST_LOG`.
+/// The log filter, in the form of `RUST_LOG`.
 pub(crate) fn log_filter() -> Option<String> {
     std::env::var("TOOLPOST_LOG").ok()
 }
 
-/// A token from a file, without the line's end.
+/// A token from a file, without the line end.
 pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
@@ -171,7 +172,7 @@ pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
-/// A token that another host chose, however short it is.
+/// A token of another host, of any length.
 fn read_any_token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
@@ -209,7 +210,7 @@ pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A file, or standard input where there is none or it is `-`.
+/// A file, or standard input if there is none or it is `-`.
 pub(crate) fn open_input(path: Option<&Path>) -> anyhow::Result<Box<dyn Read>> {
     let Some(path) = path.filter(|path| *path != Path::new("-")) else {
         return Ok(Box::new(std::io::stdin().lock()));
@@ -224,7 +225,7 @@ pub(crate) fn open_input(path: Option<&Path>) -> anyhow::Result<Box<dyn Read>> {
     Ok(Box::new(file))
 }
 
-/// Now, for telling how long something still lasts.
+/// The current time, for remaining times.
 pub(crate) fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }

@@ -5,24 +5,24 @@ use std::{fmt, process::ExitCode};
 use toolpost_config::{ConfigError, ConfigErrors};
 use toolpost_model::Outcome;
 
-/// How the command ended.
+/// The end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliExit {
     /// 0: done.
     Done,
-    /// 1: the tool failed, or a check found something.
+    /// 1: the tool failed, or a check found a problem.
     Failed,
     /// 2: the command or the configuration is wrong.
     Usage,
-    /// 3: a rule, the mode or a limit did not let the call run.
+    /// 3: a rule, the mode or a limit refused the call.
     Denied,
     /// 4: the call was canceled or its deadline passed.
     Stopped,
-    /// 5: nobody knows what came of the call.
+    /// 5: the outcome of the call is unknown.
     Unknown,
-    /// 6: done, but something that the configuration names is not there.
+    /// 6: done, but a part of the configuration is missing.
     Incomplete,
-    /// The code of the command that `capture` ran.
+    /// The exit code of the command that `capture` ran.
     Of(u8),
 }
 
@@ -53,7 +53,7 @@ impl From<Outcome> for CliExit {
     }
 }
 
-/// The host went away in the middle of a call.
+/// The host disconnected during a call.
 #[derive(Debug)]
 pub(crate) struct HostLost;
 
@@ -68,7 +68,7 @@ impl fmt::Display for HostLost {
 
 impl std::error::Error for HostLost {}
 
-/// The person at the terminal stopped the call.
+/// The user at the terminal stopped the call.
 #[derive(Debug)]
 pub(crate) struct CallInterruptedError;
 
@@ -80,7 +80,7 @@ impl fmt::Display for CallInterruptedError {
 
 impl std::error::Error for CallInterruptedError {}
 
-/// The command was typed wrong.
+/// A mistake on the command line.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! Hooks of the configuration, told in a line: for the banner and for `doctor`.
+//! One line per hook of the configuration: for the banner and for `doctor`.
 
 use toolpost_config::HookConfig;
 use toolpost_model::HookEvent;

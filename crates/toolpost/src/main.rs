@@ -1,4 +1,4 @@
-//! The command line: parse, run, exit code. One file a command; data on stdout, talk on stderr.
+//! The command line: parse, run, exit code. One file per command; results on stdout, messages on stderr.
 
 mod approving;
 mod arguments;
@@ -26,9 +26,9 @@ use commands::{
 };
 
 fn main() -> ExitCode {
-    // This binary is also the launcher of sandboxed commands, and then it is nothing else.
+    // The same binary is the launcher of sandboxed commands. In that role it does nothing else.
     toolpost_sandbox::launch_if_asked();
-    // Before anything that starts a thread or reads a byte: the same program is also the process that runs code.
+    // Before any thread starts and any byte is read: the same binary is also the process that runs code.
     toolpost_native::code_worker_if_asked();
     let cli = Cli::try_parse().unwrap_or_else(|error| dropped_flags::add_tip(error).exit());
     match &cli.command {

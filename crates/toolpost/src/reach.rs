@@ -1,4 +1,4 @@
-//! Reaching a host: the one that runs on the workspace, or one of our own for the moment.
+//! Access to a host: the one that runs on the workspace, or a temporary one in this process.
 
 use std::{path::Path, time::Duration};
 
@@ -23,11 +23,11 @@ use crate::{
     terminal::{self, LiveCallDisplay, ProgressSteps},
 };
 
-/// A host a command can use. Both kinds answer the same requests: one over its unix socket, one over a connection within
-/// this process.
+/// A host for a command. Both kinds answer the same requests: one over its Unix socket, the other over a connection
+/// within this process.
 pub(crate) struct ReachedHost {
     client: HostClient,
-    /// The host that this process started for the moment.
+    /// The temporary host of this process.
     own: Option<OwnHost>,
 }
 
@@ -36,42 +36,42 @@ struct OwnHost {
     tty: Option<ControllingTerminal>,
 }
 
-/// How long a call may run, and how long it may wait at a running host. In seconds, checked.
+/// How long a call may run, and how long it may wait at a running host, in seconds. Both are checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallTimes {
     pub(crate) timeout: Option<f64>,
-    /// For approval or a free slot. 0: for a slot only.
+    /// The patience for approval or a free slot. 0: for a slot only.
     pub(crate) patience: Option<f64>,
 }
 
 impl CallTimes {
-    /// How long the call waits at a running host. A caller that limits the work does not want to wait longer for it than
-    /// it may take.
+    /// How long the call waits at a running host. A caller with a time limit for the work does not wait longer than
+    /// that for its start.
     pub(crate) fn longest_wait(self) -> Option<f64> {
         self.patience.or(self.timeout)
     }
 }
 
-/// What a command wants a host for.
+/// The purpose of a command's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostPurpose {
-    /// To run something, on record. A host of our own asks on the terminal, where there is one.
+    /// To run a call on record. A temporary host prompts on the terminal, if there is one.
     Call,
-    /// The same, and nobody is to be asked.
+    /// The same without prompts.
     CallUnasked,
-    /// To look. A host of our own then has its journal in memory: it writes nothing and ends nothing that the last
-    /// host left open.
+    /// To read. A temporary host then has its journal in memory: it writes nothing and does not recover the open calls
+    /// of the last host.
     Look,
-    /// The same, and servers whose definitions are known are asked for them all the same.
+    /// The same, but servers with known definitions are contacted too.
     LookAtServers,
-    /// To take definitions that are kept back. Servers are asked for theirs.
+    /// To accept definitions that are held back. Servers are asked for theirs.
     Accept,
 }
 
-/// How long our own host waits for what it still does when the command is over.
+/// How long a temporary host waits for its last work after the command.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Finds the running host, or starts one without any face.
+/// Connects to the running host, or starts one without a face.
 pub(crate) async fn reach(
     arguments: &SettingsArgs,
     policy: &PolicyArgs,
@@ -138,7 +138,7 @@ pub(crate) async fn reach(
                 own: Some(OwnHost { opened, tty }),
             })
         }
-        // It started between the look and the lock.
+        // Another host started between the search and the lock.
         Err(StartError::DataDir(DataDirError::InUse { path, pid })) => {
             match running(&place.data_dir).await? {
                 Some((client, facts)) => {
@@ -152,7 +152,7 @@ pub(crate) async fn reach(
     }
 }
 
-/// The same configuration, in which every MCP server is asked for its tools at the start.
+/// The same configuration with every MCP server started with the host.
 pub(crate) fn with_servers_started(mut config: HostConfig) -> HostConfig {
     for server in &mut config.mcp.servers {
         server.start = McpStart::Eager;
@@ -160,7 +160,7 @@ pub(crate) fn with_servers_started(mut config: HostConfig) -> HostConfig {
     config
 }
 
-/// The host that runs on a data directory, if one does.
+/// The running host of a data directory, if there is one.
 pub(crate) async fn running(data_dir: &Path) -> anyhow::Result<Option<(HostClient, HostFacts)>> {
     match DataDir::at(data_dir) {
         Ok(data_dir) => HostClient::connect(&data_dir.socket_path()).await,
@@ -169,7 +169,7 @@ pub(crate) async fn running(data_dir: &Path) -> anyhow::Result<Option<(HostClien
     }
 }
 
-/// A data directory given by hand may belong to a host of another folder; its tools would work there.
+/// A data directory from the command line may belong to a host of another folder, and its tools would work there.
 pub(crate) fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result<()> {
     match &facts.workspace {
         Some(theirs) if theirs != wanted => {
@@ -184,18 +184,18 @@ pub(crate) fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result
 }
 
 impl ReachedHost {
-    /// A host that another process runs.
+    /// A host in another process.
     pub(crate) fn running(client: HostClient) -> Self {
         Self { client, own: None }
     }
 
-    /// Whether another process runs it.
+    /// Whether it is in another process.
     pub(crate) fn is_running(&self) -> bool {
         self.own.is_none()
     }
 
-    /// Asks on the terminal what calls of our own host need, as long as what this gives lives. `live` keeps off the
-    /// terminal meanwhile.
+    /// Prompts on the terminal for the calls of a temporary host, until the returned guard is dropped. `live` hides
+    /// its display meanwhile.
     pub(crate) fn spawn_prompt(&mut self, live: &LiveCallDisplay) -> Option<PromptTaskGuard> {
         let own = self.own.as_mut()?;
         let tty = own.tty.take()?;
@@ -212,8 +212,8 @@ impl ReachedHost {
         })))
     }
 
-    /// Calls a tool. `heard` sees the events; the result comes as the record has it. The patience is for a running host:
-    /// with a host of our own the person who would answer is at this terminal.
+    /// Calls a tool. `heard` gets the events; the result is the recorded one. The patience is for a running host: with
+    /// a temporary host the operator is at this terminal.
     pub(crate) async fn call(
         &mut self,
         tool: &str,
@@ -237,7 +237,7 @@ impl ReachedHost {
         Ok((result, json))
     }
 
-    /// Has what follows happen in a session that somebody opened on the running host.
+    /// Runs later calls in an open session of the running host.
     pub(crate) fn select_session(&mut self, session: &str) -> anyhow::Result<()> {
         if self.is_running() {
             self.client.session = Some(session.to_owned());
@@ -247,14 +247,14 @@ impl ReachedHost {
         Err(UsageError(message.into()).into())
     }
 
-    /// What would happen to a call.
+    /// Explains a call that was not made.
     pub(crate) async fn explain(&mut self, tool: &str, arguments: &str) -> anyhow::Result<Value> {
         let path = format!("/tools/{}/explain", escape(tool));
         let answer = self.client.json(Method::POST, &path, arguments.to_owned());
         body_or_error(answer.await?)
     }
 
-    /// The schema of a tool's arguments, where the tool can be seen. Looking counts as having been shown.
+    /// The schema of a tool's arguments, if the tool can be seen. The request counts as showing the tool.
     pub(crate) async fn schema(&mut self, tool: &str) -> anyhow::Result<Option<Value>> {
         let path = format!("/tools/{}", escape(tool));
         let (status, body) = self.client.json(Method::GET, &path, String::new()).await?;
@@ -288,14 +288,14 @@ impl ReachedHost {
         body_or_error(self.client.json(Method::GET, &query, String::new()).await?)
     }
 
-    /// How every source is doing.
+    /// The state of every source.
     pub(crate) async fn sources(&mut self) -> anyhow::Result<Vec<SourceReport>> {
         let answer = self.client.json(Method::GET, "/sources", String::new());
         let told = body_or_error(answer.await?)?;
         serde_json::from_value(told["sources"].clone()).context("the sources of the host")
     }
 
-    /// Takes a definition that is kept back, as long as it is the one that was seen.
+    /// Accepts a definition that is held back, if it is still the one that was shown.
     pub(crate) async fn accept(
         &mut self,
         source: &str,
@@ -307,7 +307,7 @@ impl ReachedHost {
         Ok(())
     }
 
-    /// Ends our own host, its record complete.
+    /// Ends a temporary host after its record is complete.
     pub(crate) async fn close(self) {
         if let Some(own) = self.own {
             drop(self.client);
@@ -328,7 +328,7 @@ fn call_query(timeout: Option<f64>, patience: Option<f64>) -> String {
         .collect()
 }
 
-/// Somebody is asked on the terminal until this is dropped.
+/// Prompts on the terminal until it is dropped.
 pub(crate) struct PromptTaskGuard(JoinHandle<()>);
 
 impl Drop for PromptTaskGuard {
@@ -358,7 +358,7 @@ fn body_or_error((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<V
     )
 }
 
-/// Percent-encodes everything that is not plainly safe in a path segment or a query.
+/// Percent-encodes every character that is not safe in a path segment or a query.
 pub(crate) fn escape(text: &str) -> PercentEncode<'_> {
     const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
     utf8_percent_encode(text, UNSAFE)

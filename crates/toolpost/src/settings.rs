@@ -1,4 +1,4 @@
-//! From flags and files to one configuration: what is typed becomes what is used.
+//! Resolves flags and files into one configuration.
 
 mod a2e_host;
 mod bundles;
@@ -31,29 +31,29 @@ pub(crate) use plans::PlanReadResult;
 /// The name of a workspace's own configuration.
 pub(crate) const PROJECT_FILE: &str = "toolpost.yaml";
 
-/// Where a command works.
+/// The paths of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkspacePaths {
     pub(crate) workspace: PathBuf,
     pub(crate) data_dir: PathBuf,
 }
 
-/// The configuration a command uses, and what was ignored on the way.
+/// The configuration of a command, with the notices about ignored settings.
 pub(crate) struct CommandSettings {
     pub(crate) place: WorkspacePaths,
     pub(crate) config: HostConfig,
     pub(crate) notices: Vec<ConfigNotice>,
-    /// Every file that is looked at, those of higher standing first.
+    /// Every configuration file, the highest origin first.
     pub(crate) files: Vec<FoundFile>,
-    /// The mount plans that they include.
+    /// The mount plans in their `include`.
     pub(crate) plans: PlanReadResult,
-    /// The file of an A2E host, where one is included.
+    /// The file of an A2E host, if one is included.
     pub(crate) a2e_host: Option<A2eHostFile>,
 }
 
 impl CommandSettings {
-    /// What the native tools of a host need beside the configuration. Credentials are looked up here and not before:
-    /// one that cannot be read is no reason not to look at the record or to be told by `doctor`.
+    /// The inputs of a host's native tools beside the configuration. Credentials are looked up only here: an
+    /// unreadable one must not keep commands from reading the record, nor `doctor` from reporting it.
     pub(crate) fn handover(&self) -> anyhow::Result<NativeHandover> {
         Ok(NativeHandover {
             credentials: environment::credentials(&self.config.network.credentials)?,
@@ -72,8 +72,8 @@ impl CommandSettings {
     }
 
     fn without_credentials(&self) -> NativeHandover {
-        // A file that is not there yet is one that an agent could put there.
-        // Plans and the modules that lie beside them are programs: who changes them changes what runs.
+        // A file that does not exist yet is listed too, since an agent could create it. Plans and the modules beside
+        // them are programs: a change to them changes the code that runs.
         let modules = self
             .config
             .modules
@@ -109,7 +109,7 @@ impl CommandSettings {
         }
     }
 
-    /// What modules are fetched with here.
+    /// The supply for fetching modules here.
     pub(crate) fn supply(&self) -> anyhow::Result<ModuleSupply> {
         let launcher = environment::this_program().map(Launcher::new);
         let supply = module_supply(&self.config, launcher)?;
@@ -117,19 +117,19 @@ impl CommandSettings {
         supply.ok_or_else(|| UsageError(hint.into()).into())
     }
 
-    /// The file of an origin, where there is one.
+    /// The file of an origin, if there is one.
     pub(crate) fn file(&self, origin: RuleOrigin) -> Option<&FoundFile> {
         self.files
             .iter()
             .find(|file| file.origin == origin && file.standing.is_some())
     }
 
-    /// Files that cannot be read, so that only what they last restricted counts.
+    /// Files that cannot be read, so that only the restrictions of their last good text apply.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &ConfigFileProblem> {
         self.files.iter().filter_map(|file| file.broken.as_ref())
     }
 
-    /// What an operator should hear of: files that are broken, and what was ignored in the others.
+    /// The warnings for an operator: broken files, and ignored settings in the others.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let broken = self.broken().map(|broken| broken.note.clone());
         broken
@@ -137,10 +137,10 @@ impl CommandSettings {
             .chain(self.plans.warnings())
     }
 
-    /// Keeps what the files say, for the day on which one of them cannot be read. Said after a host has started with
-    /// them; that this fails is no reason to stop it.
+    /// Keeps the text of the files as a fallback for a later break. Called after a host has started with them; a
+    /// failure here must not stop it.
     pub(crate) fn keep_last_good(&self) {
-        // Whole files are kept, and a secret in one of them must not be: what they restrict needs none.
+        // Whole files are kept, but no secret may be: the restrictions of a file need none.
         let texts: Vec<_> = self.files.iter().filter_map(FoundFile::kept_text).collect();
         let texts = texts.iter().map(|(path, text)| (*path, text.as_str()));
         let kept = DataDir::at(&self.place.data_dir)
@@ -152,13 +152,12 @@ impl CommandSettings {
     }
 }
 
-/// Only where a command works: for looking at the record, which must be readable whatever the workspace's own
-/// file says.
+/// The paths of a command alone, for reading the record: that must work even if the workspace's own file is broken.
 pub(crate) fn locate(place: &PlaceArgs) -> anyhow::Result<WorkspacePaths> {
     place_of(place, given_layer(place)?.as_ref())
 }
 
-/// The file that the command line names.
+/// The file on the command line.
 fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<ConfigLayer>> {
     let Some(path) = &place.config else {
         return Ok(None);
@@ -170,7 +169,7 @@ fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<ConfigLayer>> {
     ))
 }
 
-/// Whole, so that what a file names beside it is found wherever a program begins.
+/// Absolute, so that paths beside the file do not depend on a program's working directory.
 fn folder_of(path: &Path) -> PathBuf {
     environment::whole_path(path)
         .parent()
@@ -199,7 +198,7 @@ fn place_of(place: &PlaceArgs, given: Option<&ConfigLayer>) -> anyhow::Result<Wo
     })
 }
 
-/// Reads every layer: the policy, the file that was given, the workspace's own, the user's, and the flags.
+/// Reads every layer: the policy, the given file, the workspace's own, the user's, and the flags.
 pub(crate) fn resolve(
     arguments: &SettingsArgs,
     policy: &PolicyArgs,
@@ -223,7 +222,7 @@ pub(crate) fn resolve(
     if let Some(path) = &place.config {
         take((FoundFile::given(path), None));
     }
-    // Named on the command line, the workspace's file is one that was given.
+    // On the command line, the workspace's own file counts as a given one.
     let given = place.config.as_deref().map(environment::real_path);
     let project = place_found.workspace.join(PROJECT_FILE);
     if given.as_ref() != Some(&environment::real_path(&project)) {

@@ -1,4 +1,4 @@
-//! What people see: errors, colours, progress. Nothing here reaches stdout but data.
+//! Output for people: errors, colors, progress. Only results go to stdout.
 
 mod redaction;
 mod steps;
@@ -24,19 +24,19 @@ pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
-/// A line on stdout, its colours taken away where nobody can see them.
+/// A line on stdout, without colors if stdout is no terminal.
 pub(crate) fn print_line(line: std::fmt::Arguments<'_>) {
     write_all(anstream::stdout().lock(), format_args!("{line}\n"));
 }
 
-/// Whether cards can be drawn on stdout: a terminal that can move its cursor.
+/// Whether cards can be drawn on stdout: a terminal with cursor movement.
 pub(crate) fn draws() -> bool {
     let is_dumb =
         environment::variable("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
     std::io::stdout().is_terminal() && !is_dumb
 }
 
-/// Whether colours show on stdout.
+/// Whether colors show on stdout.
 pub(crate) fn has_colours() -> bool {
     !matches!(
         anstream::AutoStream::choice(&std::io::stdout()),
@@ -51,13 +51,13 @@ pub(crate) fn size() -> (usize, usize) {
     known.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
 }
 
-/// Text on stdout as it is.
+/// Writes text to stdout unchanged.
 pub(crate) fn print_text(text: std::fmt::Arguments<'_>) {
     write_all(std::io::stdout().lock(), text);
 }
 
-/// A reader that has gone has seen enough, so the command ends without a word. Anything else that keeps text from being
-/// written, such as a full disk, is a failure.
+/// If the reader has closed the pipe, the command ends silently. Any other write error, such as a full disk, is a
+/// failure.
 fn write_all(mut to: impl Write, text: std::fmt::Arguments<'_>) {
     match to.write_fmt(text).and_then(|()| to.flush()) {
         Ok(()) => {}
@@ -72,19 +72,19 @@ fn write_all(mut to: impl Write, text: std::fmt::Arguments<'_>) {
     }
 }
 
-/// `println!` for data.
+/// `println!` for results.
 macro_rules! say {
     ($($text:tt)*) => { $crate::terminal::print_line(format_args!($($text)*)) };
 }
 
 pub(crate) use say;
 
-/// Text in a style; `anstream` takes the style away where nobody can see it.
+/// Text in a style; `anstream` removes the style where it cannot be shown.
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A text for the terminal itself: its colours stay where stderr would show them.
+/// Text for the terminal itself: its colors stay if stderr would show them.
 pub(crate) fn for_terminal(text: &str) -> std::borrow::Cow<'_, str> {
     match anstream::AutoStream::choice(&std::io::stderr()) {
         anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string().into(),
@@ -92,7 +92,7 @@ pub(crate) fn for_terminal(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Logs go to stderr; `TOOLPOST_LOG` chooses what.
+/// Sends logs to stderr; `TOOLPOST_LOG` filters them.
 pub(crate) fn start_logging() {
     log_to(std::io::stderr);
     std::panic::set_hook(Box::new(|panic| {
@@ -100,8 +100,9 @@ pub(crate) fn start_logging() {
     }));
 }
 
-/// The same for a host whose stderr may be a pipe that nobody reads: a thread of its own writes, and what it cannot
-/// get rid of is lost.
+/// The same for a host with a stderr that may be a pipe without a reader. A write to a full pipe blocks, and with it
+/// each task that logs, so the host would stop serving. So a thread of its own writes, and lines are dropped when its
+/// queue is full.
 pub(crate) fn start_logging_aside() {
     let (lines, to_write) = std::sync::mpsc::sync_channel::<Vec<u8>>(LOG_LINES);
     std::thread::spawn(move || {
@@ -115,7 +116,7 @@ pub(crate) fn start_logging_aside() {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
 }
 
-/// Lines that may wait to be written.
+/// The most log lines that wait to be written.
 const LOG_LINES: usize = 256;
 
 struct BackgroundLogWriter(std::sync::mpsc::SyncSender<Vec<u8>>);
@@ -133,7 +134,7 @@ impl Write for BackgroundLogWriter {
 
 fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
     let filter = environment::log_filter().unwrap_or_else(|| "warn".to_owned());
-    // The shell's parser tells its log every word of a command, secrets among them.
+    // The shell's parser logs every word of a command, secrets among them.
     let without_commands = |filter: &str| format!("{filter},tokenize=off,parse=off,expansion=off");
     let filter = EnvFilter::try_new(without_commands(&filter))
         .unwrap_or_else(|_| EnvFilter::new(without_commands("warn")));
@@ -145,7 +146,7 @@ fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
         .init();
 }
 
-/// An error as a person wants it: what, why, and the hint where there is one.
+/// An error for people: the message, its causes, and the hint if there is one.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut causes = error.chain().map(ToString::to_string);
     let first = causes.next().unwrap_or_default();
@@ -168,7 +169,7 @@ pub(crate) fn warn(message: impl std::fmt::Display) {
     );
 }
 
-/// A bar for work whose size is known, on a terminal only.
+/// A bar for work of known size, on a terminal only.
 pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}");
@@ -184,7 +185,7 @@ pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
 #[derive(Clone)]
 pub(crate) struct LiveCallDisplay {
     bar: ProgressBar,
-    /// How many seconds the command waits for approval, where that is less than the question stays open.
+    /// The patience for an approval in seconds, if it is shorter than the question's own time.
     patience: Option<f64>,
 }
 
@@ -228,7 +229,7 @@ impl LiveCallDisplay {
                 let waits = format!(
                     "{waits}: `toolpost approvals show {id}`, `toolpost approvals allow {id}`"
                 );
-                // A bar that nobody sees says nothing, and this must be heard.
+                // A hidden bar prints nothing, and this message must be seen.
                 if self.bar.is_hidden() {
                     anstream::eprintln!("{waits}");
                 } else {
@@ -266,7 +267,7 @@ impl LiveCallDisplay {
         }
     }
 
-    /// Keeps off the terminal while somebody is asked there.
+    /// Hides the progress while a question is on the terminal.
     pub(crate) fn hide_progress(&self) {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }

@@ -1,5 +1,5 @@
-//! Hearing that a configuration file changed. Folders are watched, not files: editors put a new file in the place of
-//! the old one, and a file may appear that was not there.
+//! Watches configuration files for changes. It watches folders, not files: editors replace the old file by a new one,
+//! and a missing file may appear.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,12 +9,12 @@ use std::{
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-/// An editor writes in several steps; a change is taken up when it has been quiet for so long,
+/// An editor writes in several steps; a change is applied after this much quiet time,
 const QUIET: Duration = Duration::from_millis(200);
-/// and at the latest after so long.
+/// and at the latest after this time.
 const AT_LATEST: Duration = Duration::from_secs(2);
 
-/// Watches files, there or not, until it is dropped.
+/// Watches existing and missing files until it is dropped.
 pub(crate) struct ConfigFileWatcher {
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct ConfigFileWatcher {
 }
 
 impl ConfigFileWatcher {
-    /// Where the system cannot watch, nothing is ever heard; the operator is told.
+    /// If the system cannot watch files, no change is ever reported; the operator gets a warning.
     pub(crate) fn on(files: Vec<PathBuf>) -> Self {
         let (changed, changes) = mpsc::channel(1);
         let mut watch = Self {
@@ -38,7 +38,7 @@ impl ConfigFileWatcher {
         watch
     }
 
-    /// Looks anew where the files lie: a folder may be there that was not. To be called before they are read, so that
+    /// Updates the watched folders, since a missing folder may exist now. Call it before the files are read, so that
     /// no change falls between the two.
     pub(crate) fn follow(&mut self) {
         let folders = folders(&self.files);
@@ -49,7 +49,7 @@ impl ConfigFileWatcher {
         let files = self.files.clone();
         let tell = move |event: notify::Result<Event>| {
             if concerns(&files, &event) {
-                // One word that waits to be heard is enough.
+                // One pending notification is enough.
                 let _ = changed.try_send(());
             }
         };
@@ -84,7 +84,7 @@ impl ConfigFileWatcher {
     }
 }
 
-/// The nearest folder of each file that is there, each once.
+/// The nearest existing folder of each file, each once.
 fn folders(files: &[PathBuf]) -> Vec<PathBuf> {
     let nearest = |file: &PathBuf| {
         file.ancestors()
@@ -98,11 +98,11 @@ fn folders(files: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether an event may mean that a file is another one now.
+/// Whether an event may mean that a file changed.
 fn concerns(files: &[PathBuf], event: &notify::Result<Event>) -> bool {
     let Ok(event) = event else { return true };
     match event.kind {
-        // Reading a file is an event too, and a change must not be heard of because of our own look at it.
+        // Reading a file is an event too, and the host's own reads must not count as changes.
         EventKind::Access(_) => return false,
         EventKind::Any
         | EventKind::Create(_)
@@ -111,9 +111,9 @@ fn concerns(files: &[PathBuf], event: &notify::Result<Event>) -> bool {
         | EventKind::Other => {}
     }
     let about = |path: &PathBuf| {
-        // The file, or a folder above it that is made or taken away.
+        // The file, or a folder above it that was created or removed.
         files.iter().any(|file| file.starts_with(path))
-            // What a link leads through changes beside it.
+            // A link's target can change through a file beside it.
             || files.iter().any(|file| file.parent() == path.parent() && file.is_symlink())
     };
     event.need_rescan() || event.paths.iter().any(about)

@@ -1,4 +1,4 @@
-//! What a component is: which of Amplifier's interfaces it exports, and where the functions are that a host calls.
+//! The exports of a component: which of Amplifier's interfaces it implements, and where its functions are.
 
 use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem};
 
@@ -6,7 +6,7 @@ const TOOL: &str = "amplifier:modules/tool";
 const CONFIGURABLE: &str = "toolpost:modules/configurable";
 const TOOLSET: &str = "toolpost:modules/toolset";
 const HOOK: &str = "amplifier:modules/hook-handler";
-/// What a component can be, by the interface it exports.
+/// The kinds of modules, by the interface that a component exports for them.
 const KINDS: [&str; 6] = [
     "tool",
     "hook-handler",
@@ -16,13 +16,12 @@ const KINDS: [&str; 6] = [
     "orchestrator",
 ];
 
-/// The functions of a component that a host calls.
 pub(crate) struct ComponentOffer<F> {
     pub(crate) functions: F,
     pub(crate) configure: Option<ComponentExportIndex>,
 }
 
-/// How a component looks at events.
+/// The functions of a component that observes events.
 pub(crate) struct HookFunctions {
     pub(crate) handle: ComponentExportIndex,
     pub(crate) get_subscriptions: ComponentExportIndex,
@@ -30,19 +29,19 @@ pub(crate) struct HookFunctions {
 
 /// How a component names and runs its tools.
 pub(crate) enum ToolExports {
-    /// Amplifier's world: one tool.
+    /// Amplifier's world: the component is one tool.
     One {
         get_spec: ComponentExportIndex,
         execute: ComponentExportIndex,
     },
-    /// The extension: several.
+    /// Toolpost's extension of that world: several tools in one component.
     Several {
         get_specs: ComponentExportIndex,
         execute_tool: ComponentExportIndex,
     },
 }
 
-/// Why bytes are not a component.
+/// Checks that the bytes are a component, and explains why if they are not.
 pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
     match bytes.get(..8) {
         Some(b"\0asm\x0d\x00\x01\x00") => Ok(()),
@@ -59,7 +58,7 @@ pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
 }
 
 impl ComponentOffer<HookFunctions> {
-    /// Looks at the exports of a component that is to be a hook.
+    /// Finds the hook's functions among the exports.
     pub(crate) fn hook(component: &Component) -> Result<Self, String> {
         let exports = ComponentExports::of(component);
         let handle = exports.function(&[HOOK], "handle");
@@ -82,7 +81,7 @@ impl ComponentOffer<HookFunctions> {
 }
 
 impl ComponentOffer<ToolExports> {
-    /// Looks at the exports of a component that is to bring tools.
+    /// Finds the tools' functions among the exports.
     pub(crate) fn tools(component: &Component) -> Result<Self, String> {
         let exports = ComponentExports::of(component);
         let get_specs = exports.function(&[TOOLSET, TOOL], "get-specs");
@@ -156,7 +155,7 @@ impl<'a> ComponentExports<'a> {
         }
     }
 
-    /// The kinds that the component is, beside the wanted one.
+    /// The kinds that the component implements, without the wanted one.
     fn kinds(&self, wanted: &str) -> Option<String> {
         let other = |name: &String| {
             let others = KINDS.iter().filter(|kind| **kind != wanted);
@@ -198,7 +197,7 @@ impl<'a> ComponentExports<'a> {
     }
 }
 
-/// The version of an interface that an export is, or an empty text where it has none.
+/// The version in the name of an export of this interface; empty if the export has none.
 fn version<'a>(export: &'a str, interface: &str) -> Option<&'a str> {
     match export.strip_prefix(interface)? {
         "" => Some(""),

@@ -1,4 +1,4 @@
-//! Files: a module's own, and the cache of compiled ones.
+//! Files: components, and the cache of compiled components.
 #![expect(
     clippy::disallowed_methods,
     reason = "the module through which this crate reaches for files"
@@ -13,17 +13,16 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-/// The largest component: those with an interpreter inside have some twenty megabytes.
+/// The largest component. Components that contain an interpreter have some twenty megabytes.
 const LARGEST: u64 = 256 * 1024 * 1024;
 const MAC: usize = 32;
 const BLOCK: usize = 64;
 
-/// A module's file.
 pub(crate) fn read_component(path: &Path) -> io::Result<Vec<u8>> {
     read(path, LARGEST)
 }
 
-/// Where a folder really is.
+/// The canonical path of a folder.
 pub(crate) fn folder(path: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(path)?;
     match fs::metadata(&real)?.is_dir() {
@@ -41,17 +40,18 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Compiled components, each behind a code that only the owner of the folder's key can have made.
+/// Compiled components, each behind a MAC under a key that lies in the same folder.
 ///
-/// Machine code is run as it is found, so a file that is damaged, or that came here from elsewhere, must not be taken.
-/// Who can read the key can already do anything that this user can.
+/// The host runs this machine code without further checks, so a damaged file, or a file from elsewhere, must not be
+/// loaded. The MAC shows both. It does not protect against the user of the host: a process that can read the key can
+/// already do anything that this user can.
 pub(crate) struct CompiledComponentCache {
     folder: PathBuf,
     key: [u8; MAC],
 }
 
 impl CompiledComponentCache {
-    /// Opens the folder and makes it where it is not there.
+    /// Opens the folder, and creates it if it is missing.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         fs::DirBuilder::new()
             .recursive(true)
@@ -64,7 +64,7 @@ impl CompiledComponentCache {
                 let mut key = [0; MAC];
                 getrandom::fill(&mut key).map_err(io::Error::other)?;
                 put(folder, &path, &[&key])?;
-                // Another process may have been quicker; what lies there now is what counts.
+                // Another process created the key first; its key is the valid one.
                 read(&path, MAC as u64)?
             }
             Err(error) => return Err(error),
@@ -78,14 +78,14 @@ impl CompiledComponentCache {
         })
     }
 
-    /// What was put under a name, where it is whole.
+    /// The content under a name, if its MAC is right.
     pub(crate) fn get(&self, name: &str) -> Option<Vec<u8>> {
         let mut bytes = read(&self.folder.join(name), u64::MAX - 1).ok()?;
         let content = bytes.split_off(MAC.min(bytes.len()));
         (bytes == self.code(name, &content)).then_some(content)
     }
 
-    /// Puts something under a name, at once or not at all, and forgets what others of the same `family` hold.
+    /// Stores content under a name atomically, and deletes the other files of the same `family`.
     pub(crate) fn put(&self, family: &str, name: &str, content: &[u8]) -> io::Result<()> {
         put(
             &self.folder,
@@ -96,14 +96,14 @@ impl CompiledComponentCache {
             let other = entry.file_name();
             let other = other.to_string_lossy();
             if other.starts_with(family) && other != name {
-                // Of another version of the engine. Left behind it only costs room.
+                // A file of another engine version, which this host cannot use.
                 let _ = fs::remove_file(entry.path());
             }
         }
         Ok(())
     }
 
-    /// HMAC with SHA-256. The name is part of it: a file must not pass for another.
+    /// HMAC with SHA-256. The name is part of the input, so that a file under another name is not valid.
     fn code(&self, name: &str, content: &[u8]) -> [u8; MAC] {
         let pad = |with: u8| {
             let mut block = [with; BLOCK];
@@ -122,7 +122,7 @@ impl CompiledComponentCache {
     }
 }
 
-/// Writes a file beside its place and moves it there.
+/// Writes a temporary file beside the target and renames it, so that readers see the old content or the new one.
 fn put(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;

@@ -1,5 +1,4 @@
-//! The engine of a host: it compiles components, gives instances their room, and lets no more of them live at once than
-//! there is room for.
+//! The engine of a host: compiles components, allocates instances, and limits how many are alive at once.
 
 use std::{
     fmt,
@@ -22,16 +21,17 @@ use crate::{
     ticker::{EpochTicker, EpochTicking},
 };
 
-/// Instances that run a call, in all modules together. More calls wait.
+/// Instances that run a call, over all modules. Further calls wait.
 const CALLS: u32 = 128;
-/// Instances that are kept for sessions.
+/// Instances that sessions keep.
 const KEPT: u32 = 128;
-/// Room of all instances together. Most components have one memory, and some dozen core instances at most.
+/// Slots of the pool. Most components have one memory, and at most some dozen core instances.
 const SLOTS: u32 = CALLS + KEPT;
-/// The native stack of a guest, of which it has half; the rest is for what the host does in between.
+/// The native stack of a guest. WebAssembly may use half of it; the other half is left for the host functions that the
+/// guest calls, which run on the same stack.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// Components of one host: one engine, one cache, one limit for all.
+/// The components of one host, with one engine, one cache and one limit on instances.
 #[derive(Clone)]
 pub struct WasmModules(Arc<WasmEngineState>);
 
@@ -52,7 +52,7 @@ impl fmt::Debug for WasmModules {
     }
 }
 
-/// Why there is no engine.
+/// An engine that cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum WasmError {
     /// The engine does not start.
@@ -67,9 +67,9 @@ pub enum WasmError {
 }
 
 impl WasmModules {
-    /// An engine that keeps what it compiled in `cache`, a folder of its own. `None`: it keeps nothing.
+    /// Starts an engine that stores compiled components in the folder `cache`. With `None` it compiles at every start.
     pub fn new(cache: Option<&Path>) -> Result<Self, WasmError> {
-        // Where so much address space cannot be had, instances are made one by one.
+        // The pool reserves a large address space. Where the system refuses that, instances are allocated one by one.
         let engine = Engine::new(&pooled()).or_else(|_| Engine::new(&one_by_one()));
         Self::on(
             engine.map_err(|error| WasmError::Engine(format!("{error:#}")))?,
@@ -107,12 +107,12 @@ impl WasmModules {
         self.0.ticker.run()
     }
 
-    /// A place for one call, as soon as there is one.
+    /// A permit for one call; waits until there is one.
     pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.calls).acquire_owned().await.ok()
     }
 
-    /// A place for a session's instance, where there is one.
+    /// A permit for an instance that a session keeps, if one is free.
     pub(crate) fn kept_place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.kept).try_acquire_owned().ok()
     }
@@ -124,7 +124,7 @@ impl WasmModules {
         self.0.linker.instantiate_pre(component)
     }
 
-    /// Compiles a component, or takes it up from the cache. `digest` is that of the bytes.
+    /// Compiles a component, or loads it from the cache. `digest` is the digest of the bytes.
     pub(crate) fn compile(&self, bytes: &[u8], digest: &str) -> wasmtime::Result<Component> {
         let Some(cache) = &self.0.cache else {
             return Component::from_binary(self.engine(), bytes);
@@ -139,7 +139,7 @@ impl WasmModules {
             return Ok(component);
         }
         let component = Component::from_binary(self.engine(), bytes)?;
-        // A cache that cannot be written costs time at the next start, and nothing else.
+        // If the cache cannot be written, the next start compiles again; the component is usable all the same.
         if let Ok(code) = component.serialize() {
             let _ = cache.put(&family, &name, &code);
         }
@@ -148,15 +148,16 @@ impl WasmModules {
 
     #[expect(unsafe_code, reason = "compiled code is taken up from the cache")]
     fn take_up(&self, code: &[u8]) -> Option<Component> {
-        // SAFETY: the bytes must come from `Component::serialize`. `CompiledComponentCache::get` gives back only what `CompiledComponentCache::put` stored
-        // under this key, unchanged, and `compile` is the one place that stores: the output of `serialize`. They are in
-        // memory already, so nobody can change them after they were checked. An engine of another version or
-        // configuration has another name in the cache, and is refused by `deserialize` itself besides.
+        // SAFETY: the bytes must come from `Component::serialize`. `CompiledComponentCache::get` returns only content
+        // that `CompiledComponentCache::put` stored under this key, unchanged, and `compile` is the only caller of
+        // `put`, with the output of `serialize`. The bytes are in memory, so they cannot change after the check. An
+        // engine of another version or configuration uses another name in the cache, and `deserialize` refuses such
+        // code itself.
         unsafe { Component::deserialize(self.engine(), code) }.ok()
     }
 }
 
-/// Slots for instances that are made ready once and used again: an instance then costs microseconds.
+/// Allocates slots once and reuses them, so that an instance costs microseconds.
 fn pooled() -> Config {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(SLOTS)
@@ -175,7 +176,7 @@ fn pooled() -> Config {
     config
 }
 
-/// Little address space is taken before it is needed.
+/// Reserves little address space ahead of use.
 fn one_by_one() -> Config {
     let mut config = common();
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
@@ -233,7 +234,7 @@ mod tests {
         let cache = folder.path().join("cache");
         let single = WasmModules::on(Engine::new(&one_by_one()).unwrap(), Some(&cache)).unwrap();
         loads(&single, &path).await;
-        // Code that was compiled for one layout of memory would be wrong in the other.
+        // Code that was compiled for one layout of memory is wrong in the other.
         loads(&WasmModules::new(Some(&cache)).unwrap(), &path).await;
         loads(&single, &path).await;
     }

@@ -1,4 +1,4 @@
-//! Why a component did not do its work, told truthfully.
+//! The failure of a component: its cause as a fault, for callers and for the operator.
 
 use toolpost_model::{ErrorClass, ResultContent, ToolFailure};
 use wasmtime::{Store, Trap};
@@ -12,25 +12,25 @@ use crate::{
 const TOO_LARGE: &str = "wasm_too_large";
 const MORE_MEMORY: &str = "the operator can give it more: `amplifier.wasm.<module>.memory`";
 
-/// What went wrong with an instance. It is not used again after one.
+/// A fault of an instance. The instance is not used again after one.
 #[derive(Debug)]
 pub(crate) enum InstanceFault {
-    /// It was told to stop.
+    /// The host stopped it.
     Stopped(GuestStopReason),
-    /// It broke.
+    /// It trapped or misused the interface.
     Broken(GuestFailure),
-    /// It does not want its configuration.
+    /// It refused its configuration.
     Configuration(String),
-    /// A function is not of the type that the world says.
+    /// A function has another type than the world declares.
     Misfit {
         function: &'static str,
         error: wasmtime::Error,
     },
-    /// What the operator grants it cannot be had.
+    /// A resource that the operator granted is not available.
     Outside(wasmtime::Error),
 }
 
-/// How a guest broke, and what it said last.
+/// The failure of a guest, with the end of its standard error.
 #[derive(Debug)]
 pub(crate) struct GuestFailure {
     pub(crate) code: &'static str,
@@ -50,7 +50,8 @@ impl InstanceFault {
         Self::Outside(error)
     }
 
-    /// What an error of the engine means. The store knows whether the guest was refused memory, or told to stop.
+    /// Maps an error of the engine to a fault. The store holds the reason if the host refused memory or stopped the
+    /// guest.
     pub(crate) fn inside(error: &wasmtime::Error, store: &mut Store<GuestContext>) -> Self {
         let guest = store.data_mut();
         let said = guest.output.finish();
@@ -105,7 +106,7 @@ impl InstanceFault {
         })
     }
 
-    /// For whoever called.
+    /// The failure for the caller.
     pub(crate) fn into_failure(self) -> ToolFailure {
         match self {
             Self::Stopped(stopped) => stopped.failure(),
@@ -142,7 +143,7 @@ impl InstanceFault {
         }
     }
 
-    /// For the operator, when a module is loaded.
+    /// The message for the operator when a module is loaded.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Stopped(_) => "it did not answer in time".to_owned(),
@@ -174,12 +175,12 @@ impl InstanceFault {
     }
 }
 
-/// The engine has no type of its own for this that others could see.
+/// The engine has no public type for this error, so its text is compared.
 fn is_too_much(error: &wasmtime::Error) -> bool {
     root(error).contains("hostcalls has been exhausted")
 }
 
-/// The innermost reason: what is around it names functions and addresses of the guest.
+/// The innermost cause. The layers around it name functions and addresses of the guest.
 fn root(error: &wasmtime::Error) -> String {
     error.root_cause().to_string()
 }

@@ -1,4 +1,4 @@
-//! What stands behind one instance: its view of the world, its limits, and who may stop it.
+//! The host's side of one instance: its WASI context, its limits, and when it must stop.
 
 use std::time::Instant;
 
@@ -12,18 +12,17 @@ use crate::{
     settings::{DirectoryAccess, WasmSettings},
 };
 
-/// Bytes that one call hands over: a result, or one write.
+/// The most bytes that one host call copies: a result, or one write.
 pub(crate) const HANDED_OVER: usize = 16 * 1024 * 1024;
-/// Things of the host's that a guest holds at once, such as open files and things it waits for.
+/// Handles that a guest holds at once, such as open files and pollables.
 const HANDLES: usize = 4_096;
-/// Random bytes asked for at once.
+/// The most random bytes of one request.
 const RANDOM: u64 = 1024 * 1024;
 
-/// When a guest has to stop.
 #[derive(Clone)]
 pub(crate) struct GuestStopCondition {
     pub(crate) deadline: Instant,
-    /// The call it works for; none while the module is loaded.
+    /// The call that the instance runs; `None` while the module is loaded.
     pub(crate) context: Option<CallContext>,
 }
 
@@ -37,7 +36,6 @@ impl GuestStopCondition {
     }
 }
 
-/// The host's side of one instance.
 pub(crate) struct GuestContext {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -56,8 +54,12 @@ impl WasiView for GuestContext {
 }
 
 impl GuestContext {
-    /// A store for one instance. Its world is empty but for what the settings grant, the clocks, random numbers, and the
-    /// span of the one call that it is for.
+    /// A store for one instance. Its world is empty except for the grants in the settings, the clocks, random numbers,
+    /// and the trace span if the instance is for one call.
+    ///
+    /// The epoch callback is the only way to stop a guest that computes without calling the host. It interrupts the
+    /// guest if its deadline is over or its call is canceled, and otherwise yields to the runtime: a loop in one guest
+    /// must not hold a worker thread of the host for longer than a tick.
     pub(crate) fn store(
         engine: &Engine,
         settings: &WasmSettings,
@@ -109,7 +111,8 @@ fn world(
         world.env(name, value);
     }
     if let Some(span) = span {
-        // The interface of components has no place for a span. Programs in any language read it from these two.
+        // The component interface has no parameter for a span. Programs in any language can read it from these two
+        // variables.
         let own = [
             ("TRACEPARENT", Some(span.traceparent())),
             ("TRACESTATE", span.tracestate().map(str::to_owned)),

@@ -1,5 +1,5 @@
-//! A loaded component as a hook: it names the events that it wants to look at, and is asked about each of them in an
-//! instance of its own.
+//! A loaded component as a hook. It lists the events that it subscribes to, and each event is sent to an instance of
+//! its own.
 
 use std::{sync::Arc, time::Instant};
 
@@ -21,14 +21,14 @@ const MOST_SUBSCRIPTIONS: usize = 256;
 /// The longest name of an event or a handler, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// A component that looks at events, as a module to be mounted.
+/// A component that observes events, ready to be mounted.
 pub struct WasmHook {
     prepared: Arc<InstanceTemplate<HookFunctions>>,
     subscriptions: Vec<EventSubscription>,
 }
 
 impl WasmHook {
-    /// A hook that names no event looks at all of them, as in Amplifier.
+    /// A hook that lists no events receives all of them, as in Amplifier.
     pub(crate) fn new(
         prepared: InstanceTemplate<HookFunctions>,
         mut subscriptions: Vec<EventSubscription>,
@@ -63,7 +63,7 @@ impl WasmHook {
         })
     }
 
-    /// The events that it looks at, or families such as `tool:*`.
+    /// The events that the hook subscribes to, also as families such as `tool:*`.
     pub fn events(&self) -> impl Iterator<Item = &str> {
         self.subscriptions
             .iter()

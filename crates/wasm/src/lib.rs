@@ -1,9 +1,9 @@
-//! WebAssembly components as tools and hooks: the worlds `amplifier:modules/tool` and `amplifier:modules/hook-handler`,
-//! without any authority of their own.
+//! WebAssembly components as tools and hooks: the worlds `amplifier:modules/tool` and `amplifier:modules/hook-handler`.
 //!
 //! [`WasmModules`] is the engine of a host. It loads a module's file into a [`WasmModule`], which is a source of tools
-//! like any other. A component runs in this process and reaches nothing outside of it but what [`WasmSettings`]
-//! grants; what a call may do is therefore known to the host and not claimed by the component.
+//! like any other. A component runs in this process and reaches nothing outside of it except through the grants in
+//! [`WasmSettings`]. The effects of a call therefore come from the host's settings and are not a claim of the
+//! component.
 #![warn(missing_docs)]
 
 mod component;

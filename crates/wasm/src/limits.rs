@@ -1,5 +1,5 @@
-//! How much an instance may take. Memory is counted over all its linear memories together: a component made of parts
-//! has no more than one made of one piece.
+//! The memory limit of an instance. All linear memories count together, so that a component of several parts gets no
+//! more than a component of one part.
 
 use wasmtime::ResourceLimiter;
 
@@ -12,7 +12,7 @@ pub(crate) const TABLES: usize = 32;
 /// Linear memories of one component.
 pub(crate) const MEMORIES: usize = 8;
 
-/// What an instance may still take, and what it was refused.
+/// The memory that an instance may still allocate, and whether an allocation was refused.
 pub(crate) struct InstanceMemoryBudget {
     most: usize,
     left: usize,
@@ -29,7 +29,7 @@ impl InstanceMemoryBudget {
         }
     }
 
-    /// Whether memory was refused since the last look, which is mostly why a guest gave up.
+    /// The limit, if memory was refused since the last call of this function. A refusal is the usual reason for a trap.
     pub(crate) fn take_refused(&mut self) -> Option<usize> {
         std::mem::take(&mut self.refused).then_some(self.most)
     }

@@ -1,4 +1,4 @@
-//! One instance: made, configured, asked for its tools, and called.
+//! One instance: its start, its configuration, its tools, and its calls.
 
 use tokio::sync::OwnedSemaphorePermit;
 use toolpost_model::TraceContext;
@@ -19,7 +19,7 @@ use crate::{
 type WitBytes = (Vec<u8>,);
 type ExecuteReturn = (Result<Vec<u8>, String>,);
 
-/// All that is needed to make instances of a module with these functions.
+/// Everything that an instance of this module is made from.
 pub(crate) struct InstanceTemplate<F = ToolExports> {
     pub(crate) modules: WasmModules,
     pub(crate) pre: InstancePre<GuestContext>,
@@ -29,7 +29,7 @@ pub(crate) struct InstanceTemplate<F = ToolExports> {
     pub(crate) config: Option<Vec<u8>>,
 }
 
-/// An event that a hook wants to look at.
+/// An event that a hook subscribes to.
 #[derive(Clone, Debug, PartialEq, Eq, ComponentType, Lift)]
 #[component(record)]
 pub(crate) struct EventSubscription {
@@ -38,16 +38,15 @@ pub(crate) struct EventSubscription {
     pub(crate) name: String,
 }
 
-/// An instance with its store.
 pub(crate) struct ComponentInstance {
     store: Store<GuestContext>,
     instance: Instance,
-    /// Given back when the instance is gone.
+    /// Released when the instance is dropped.
     _place: OwnedSemaphorePermit,
 }
 
 impl ComponentInstance {
-    /// Makes an instance and configures it. `span`: of the call, where it is the only one that the instance is for.
+    /// Creates an instance and configures it. `span` is the span of the call, if the instance is for one call only.
     pub(crate) async fn start<F>(
         prepared: &InstanceTemplate<F>,
         watch: &GuestStopCondition,
@@ -90,7 +89,7 @@ impl ComponentInstance {
         Ok(live)
     }
 
-    /// What the component says of its tools: JSON, one spec or a list of them.
+    /// The component's specs as JSON: one spec or a list.
     pub(crate) async fn specs(
         &mut self,
         prepared: &InstanceTemplate,
@@ -110,7 +109,7 @@ impl ComponentInstance {
         Ok(self.heard(answered)?.0)
     }
 
-    /// Whether the functions that calls will need have the right types.
+    /// Checks the types of the functions that calls will use.
     pub(crate) fn check(&mut self, prepared: &InstanceTemplate) -> Result<(), InstanceFault> {
         let (function, checked) = match &prepared.offer.functions {
             ToolExports::One { execute, .. } => {
@@ -129,7 +128,7 @@ impl ComponentInstance {
         checked.map_err(|error| InstanceFault::Misfit { function, error })
     }
 
-    /// A new call begins on an instance that lived through earlier ones.
+    /// Prepares an instance of earlier calls for a new call.
     pub(crate) fn renew(&mut self, watch: &GuestStopCondition) {
         let guest = self.store.data_mut();
         guest.watch = watch.clone();
@@ -138,7 +137,7 @@ impl ComponentInstance {
         self.store.set_epoch_deadline(1);
     }
 
-    /// Runs a tool. Whatever the answer, the instance may be used again only where there is no fault.
+    /// Runs a tool. After a fault the instance must not be used again.
     pub(crate) async fn run(
         &mut self,
         prepared: &InstanceTemplate,
@@ -185,7 +184,7 @@ impl ComponentInstance {
         Ok(answer)
     }
 
-    /// The events that a hook wants to look at, with its configuration.
+    /// The events that a hook with this configuration subscribes to.
     pub(crate) async fn subscriptions(
         &mut self,
         prepared: &InstanceTemplate<HookFunctions>,
@@ -224,7 +223,7 @@ impl ComponentInstance {
         Ok(self.heard(answered)?.0)
     }
 
-    /// Shows a hook an event.
+    /// Sends an event to a hook.
     pub(crate) async fn handle(
         &mut self,
         prepared: &InstanceTemplate<HookFunctions>,

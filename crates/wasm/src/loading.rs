@@ -1,4 +1,4 @@
-//! From a file to a module: read, checked, compiled, asked for its tools.
+//! Loads a module from its file: reads, checks and compiles the component, and reads its tools.
 
 use std::{path::Path, time::Instant};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl WasmModules {
-    /// Loads a module from its file. `sha256` is what the file's bytes must hash to, in hex, where somebody said so.
+    /// Loads a module from its file. `sha256` is the expected digest of the file in hex, if the plan pins one.
     pub async fn load(
         &self,
         planned: &PlannedModule,
@@ -142,7 +142,7 @@ fn origin(planned: &PlannedModule) -> Option<String> {
     })
 }
 
-/// The folders that are granted, as they are really called: rules and locks speak of those names.
+/// The granted folders with their canonical names, because rules and locks use those.
 fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, ComponentLoadFailure> {
     for grant in &mut settings.directories {
         grant.host = disk::folder(&grant.host).map_err(|error| {
@@ -195,7 +195,7 @@ fn fail(fault: &InstanceFault) -> ComponentLoadFailure {
     (reason, fault.told())
 }
 
-/// A first instance of a component, and the time it has for everything that is asked of it.
+/// A first instance of a component, and the deadline for all that is read from it.
 async fn first_instance<F>(
     prepared: &InstanceTemplate<F>,
 ) -> Result<(ComponentInstance, GuestStopCondition), ComponentLoadFailure> {
@@ -212,7 +212,7 @@ async fn first_instance<F>(
     Ok((live, watch))
 }
 
-/// Asks a first instance for the events that it wants to look at.
+/// Reads the hook's subscriptions from a first instance.
 async fn look_at_hook(
     prepared: &InstanceTemplate<HookFunctions>,
     config: &[u8],
@@ -223,7 +223,7 @@ async fn look_at_hook(
         .map_err(|fault| fail(&fault))
 }
 
-/// Asks a first instance for its tools.
+/// Reads the component's tools from a first instance.
 async fn look(
     prepared: &InstanceTemplate,
     id: &ModuleId,

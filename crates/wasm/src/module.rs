@@ -16,15 +16,15 @@ use crate::{
     spec::ComponentSpecs,
 };
 
-/// A component, loaded. One source of one or several tools.
+/// A loaded component: one source with one or several tools.
 pub struct WasmModule(Arc<LoadedComponent>);
 
-/// What sessions share.
+/// The part of a module that its sessions share.
 pub(crate) struct LoadedComponent {
     id: ModuleId,
     pub(crate) prepared: InstanceTemplate,
     declarations: Vec<Declaration>,
-    /// The names that the component knows its tools by.
+    /// The component's own names of its tools.
     pub(crate) names: HashMap<ToolId, String>,
     problems: Vec<SourceProblem>,
     pub(crate) instances: InstanceUse,
@@ -61,12 +61,12 @@ impl WasmModule {
         }))
     }
 
-    /// Its tools.
+    /// The declarations of its tools.
     pub fn declarations(&self) -> &[Declaration] {
         &self.0.declarations
     }
 
-    /// How long an instance of it lives.
+    /// The lifetime of its instances.
     pub fn instances(&self) -> InstanceUse {
         self.0.instances
     }
@@ -77,7 +77,7 @@ impl Source for WasmModule {
         self.0.id.as_str()
     }
 
-    /// The host: what a component can touch is what it was granted, whatever it says of itself.
+    /// The host's settings limit a component's effects, whatever the component claims.
     fn origin(&self) -> EffectOrigin {
         EffectOrigin::HostCode
     }
@@ -107,7 +107,7 @@ impl Source for WasmModule {
     }
 }
 
-/// What any call of a component can do. Without a grant it can only compute, which changes nothing.
+/// The effects of any call of a component. Without a grant it can only compute, which changes nothing.
 fn effects(settings: &WasmSettings) -> Effects {
     let writes = settings
         .directories

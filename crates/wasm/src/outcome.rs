@@ -1,9 +1,9 @@
-//! A component's answer as the outcome of a call.
+//! The answer of a component as the outcome of a call.
 
 use toolpost_amplifier::{ToolResult, into_outcome, sanitized};
 use toolpost_model::{ToolFailure, ToolOutput};
 
-/// The bytes are a result as JSON. The text is plain, and comes where the component could make nothing of the call.
+/// Bytes are a result as JSON. Text is the plain message of a component that could not process the call.
 pub(crate) fn outcome(answer: Result<Vec<u8>, String>) -> Result<ToolOutput, ToolFailure> {
     let bytes = answer.map_err(|text| match text.trim() {
         "" => ToolFailure::new("the component could not make sense of the call and gave no reason"),

@@ -1,5 +1,5 @@
-//! What a component prints: events of the call that runs, a few a second and of bounded size. The last of what went to
-//! standard error is kept for the failure, since that is where a guest says why it gave up.
+//! The output of a component as events of its call: a few a second, of bounded size. The end of standard error is kept
+//! for the failure, because guests print their reason there before they trap.
 
 use std::{
     io,
@@ -19,16 +19,16 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamResult},
 };
 
-/// At most one event of a stream in this time.
+/// The least time between two events of a stream.
 const EVERY: Duration = Duration::from_millis(80);
-/// Most raw bytes of one event; of more than that the latest count.
+/// The most raw bytes of one event. Earlier bytes are skipped.
 const SHOWN: usize = 8 * 1024;
 /// Bytes of one write.
 const ROOM: usize = 64 * 1024;
-/// What is kept of standard error.
+/// The bytes of standard error that a failure carries.
 const TAIL: usize = 2 * 1024;
 
-/// Both streams of an instance.
+/// Both output streams of an instance.
 #[derive(Clone, Default)]
 pub(crate) struct GuestOutput(Arc<Mutex<GuestOutputState>>);
 
@@ -40,7 +40,7 @@ struct GuestOutputState {
     tail: Vec<u8>,
 }
 
-/// What went to one stream and was not told yet.
+/// Output of one stream that no event carries yet.
 #[derive(Default)]
 struct PendingOutput {
     waiting: Vec<u8>,
@@ -51,7 +51,7 @@ struct PendingOutput {
 }
 
 impl GuestOutput {
-    /// A call begins, or a module is loaded: what is printed from now on is its own.
+    /// Starts the output of a call, or of a module that is loaded, and drops the state of the one before.
     pub(crate) fn begin(&self, context: Option<CallContext>) {
         *self.0.lock() = GuestOutputState {
             context,
@@ -59,12 +59,12 @@ impl GuestOutput {
         };
     }
 
-    /// Tells what is due.
+    /// Sends the output that is due.
     pub(crate) fn pass_on(&self) {
         self.0.lock().tell(|written| written.is_due());
     }
 
-    /// Tells the rest, and answers with the last lines of standard error.
+    /// Sends the remaining output, and returns the end of standard error.
     pub(crate) fn finish(&self) -> String {
         let mut streams = self.0.lock();
         streams.tell(|_| true);
@@ -130,7 +130,7 @@ impl PendingOutput {
         self.skipped += over as u64;
     }
 
-    /// Whole lines are told as they come, but not more often than a reader can follow.
+    /// Whole lines are sent as they arrive, but no more often than a reader can follow.
     fn is_due(&self) -> bool {
         let rested = self.last_told.is_none_or(|told| told.elapsed() >= EVERY);
         rested && self.waiting.contains(&b'\n')
@@ -153,14 +153,14 @@ impl PendingOutput {
     }
 }
 
-/// Valid text without control characters and terminal sequences.
+/// The valid text without control characters and terminal sequences.
 fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // `ESC [ parameters letter` and the two-character sequences are what colours and cursors are made of.
+            // Colours and cursor movements are `ESC [ parameters letter` or two characters.
             if chars.next() == Some('[') {
                 while chars.next_if(|c| !('@'..='~').contains(c)).is_some() {}
                 chars.next();
@@ -172,7 +172,7 @@ fn plain(bytes: &[u8]) -> String {
     plain
 }
 
-/// One end that a guest writes to. It never makes a guest wait.
+/// A guest's end of a stream. Writing to it never blocks the guest.
 pub(crate) struct GuestOutputPipe {
     output: GuestOutput,
     stream: Stream,

@@ -1,4 +1,4 @@
-//! A module, opened for a session: where calls are run.
+//! A module opened for a session, which runs the calls.
 
 use std::sync::Arc;
 
@@ -14,20 +14,19 @@ use crate::{
     module::LoadedComponent, outcome::outcome, settings::InstanceUse, supervision::watched,
 };
 
-/// A module for one session.
 pub(crate) struct OpenModule {
     module: Arc<LoadedComponent>,
     kept: Mutex<SessionInstance>,
 }
 
-/// The instance that a session keeps, where it keeps one. Whoever holds the lock runs on it.
+/// The instance that a session keeps, if it keeps one. The call that holds the lock runs on it.
 #[derive(Default)]
 enum SessionInstance {
     #[default]
     NoneYet,
     /// Boxed, since most sessions of most modules keep none.
     Ready(Box<ComponentInstance>),
-    /// A call took it and did not bring it back.
+    /// A call took the instance and did not return it.
     Lost,
 }
 
@@ -84,7 +83,10 @@ impl OpenModule {
         let kept = watched(self.kept.lock(), watch, None).await;
         let mut kept: MutexGuard<'_, SessionInstance> =
             kept.map_err(|stopped| stopped.failure().untouched())?;
-        // Should this future be dropped while the guest runs, the instance is dropped with it.
+        // The instance is out of the slot while it runs, and `Lost` is in its place. A call that fails, or whose future
+        // is dropped by a cancellation in the middle of the guest's code, leaves memory in an unknown state. It only
+        // has to do nothing: the instance is dropped with it, and the next call starts a new one and logs a warning. To
+        // return the instance in every case and check it afterwards would run later calls on broken state.
         let mut live = match std::mem::replace(&mut *kept, SessionInstance::Lost) {
             SessionInstance::Ready(mut live) => {
                 live.renew(watch);
@@ -134,7 +136,8 @@ impl SourceSession for OpenModule {
     }
 
     fn close(&self) {
-        // A call that still runs is canceled by the host, and gives its instance up.
+        // `close` cannot wait for the lock. If a call still holds it, the host cancels that call, which drops the
+        // instance.
         if let Ok(mut kept) = self.kept.try_lock() {
             *kept = SessionInstance::NoneYet;
         }

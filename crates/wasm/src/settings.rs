@@ -1,30 +1,30 @@
-//! What the operator lets a component have. Nothing, unless it is said here.
+//! The grants and limits of a component. The defaults grant nothing.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-/// Memory of a component where the operator says nothing.
+/// Default limit of an instance's memory.
 const MEMORY: u64 = 64 * 1024 * 1024;
-/// Time to be loaded in, where nobody sets another.
+/// Default time for loading.
 const LOAD_TIME: Duration = Duration::from_secs(30);
-/// Time for one event.
+/// Default time for one event.
 const EVENT_TIME: Duration = Duration::from_secs(5);
 
-/// What a component may reach, and how it is kept.
+/// The grants of a component, and how its instances are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WasmSettings {
-    /// Folders it sees. None: it has no files at all.
+    /// The folders that it sees. Without any it has no files.
     pub directories: Vec<DirectoryGrant>,
     /// Whether it may open connections and look up names.
     pub network: bool,
-    /// Variables it gets.
+    /// The environment variables of its instances.
     pub environment: BTreeMap<String, String>,
-    /// The most memory of one instance, in bytes: all its linear memories together.
+    /// The most memory of one instance in bytes, over all its linear memories.
     pub memory: u64,
-    /// How long it may think about its configuration and its tools when it is loaded.
+    /// How long loading may take: its configuration and its tools.
     pub load_time: Duration,
     /// How long a hook may take for one event.
     pub event_time: Duration,
-    /// How long an instance lives. `None`: as the component says, else one call.
+    /// The lifetime of an instance. With `None` the component decides; its default is one call.
     pub instances: Option<InstanceUse>,
 }
 
@@ -45,28 +45,28 @@ impl Default for WasmSettings {
 /// A folder that a component sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryGrant {
-    /// Where it is.
+    /// The folder's path on the host.
     pub host: PathBuf,
-    /// What the component calls it.
+    /// The folder's path in the component.
     pub guest: String,
-    /// What the component may do in it.
+    /// The access that the component gets.
     pub access: DirectoryAccess,
 }
 
-/// What a component may do in a folder.
+/// The access of a component to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectoryAccess {
-    /// Look.
+    /// Read only.
     ReadOnly,
-    /// Look, write and delete.
+    /// Read, write and delete.
     ReadWrite,
 }
 
-/// How long an instance lives.
+/// The lifetime of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceUse {
-    /// One call: nothing that a call leaves behind is there for the next one.
+    /// One call: a call leaves no state for the next one.
     PerCall,
-    /// One session: a session's calls find what earlier ones left, one call after another. Another session never does.
+    /// One session: its calls run one after another and share the state. Other sessions do not see it.
     PerSession,
 }

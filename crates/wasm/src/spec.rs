@@ -1,4 +1,5 @@
-//! What a component says of its tools. It is a stranger: sizes are bounded, and what is odd is left out and told.
+//! The specs of a component's tools. They are foreign input: sizes are bounded, and a spec with a fault is left out
+//! with a problem for the operator.
 
 use jsonschema::{PatternOptions, ValidationError};
 use serde_json::{Map, Value};
@@ -7,22 +8,22 @@ use toolpost_model::{Declaration, InputContract, SourceProblem, ToolIdError};
 
 use crate::settings::InstanceUse;
 
-/// How much of somebody else's words is repeated in a message.
+/// How much of a component's text a message quotes.
 const SHOWN: usize = 200;
 
-/// Why nothing can be made of what a component says of its tools.
+/// A component without a usable tool.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecsError {
     #[error("its spec is not JSON: {0}")]
     NoJson(#[from] serde_json::Error),
     #[error("it has no tools")]
     NoTools,
-    /// None is left; this is the first that went.
+    /// Every tool was left out; this is the first one.
     #[error(transparent)]
     AllLeftOut(LeftOut),
 }
 
-/// A tool that is not offered, by its place among all, from 1.
+/// A tool that is not offered, by its position among all, from 1.
 #[derive(Debug, thiserror::Error)]
 #[error("tool {place} of it is left out: {fault}")]
 pub(crate) struct LeftOut {
@@ -30,7 +31,7 @@ pub(crate) struct LeftOut {
     fault: SpecError,
 }
 
-/// What is wrong with the spec of one tool.
+/// A fault in the spec of one tool.
 #[derive(Debug, thiserror::Error)]
 enum SpecError {
     #[error("its spec is not a JSON object")]
@@ -48,12 +49,12 @@ pub(crate) struct ComponentSpecs {
     module: ModuleId,
     pub(crate) tools: Vec<Declaration>,
     pub(crate) problems: Vec<SourceProblem>,
-    /// How long the component wants its instances to live.
+    /// The instance lifetime that the component asks for.
     pub(crate) instances: Option<InstanceUse>,
 }
 
 impl ComponentSpecs {
-    /// Reads what `get-spec` or `get-specs` answered.
+    /// Reads the answer of `get-spec` or `get-specs`.
     pub(crate) fn read(module: &ModuleId, json: &[u8]) -> Result<Self, SpecsError> {
         let list = match serde_json::from_slice::<Value>(json)? {
             Value::Array(list) => list,
@@ -87,7 +88,7 @@ impl ComponentSpecs {
         }
     }
 
-    /// Tells that something of the module is not there.
+    /// Reports a problem with a part of the module.
     pub(crate) fn problem(&mut self, code: &str, message: String) {
         let part = self.module.to_string();
         let code = code.to_owned();
@@ -150,7 +151,8 @@ impl ComponentSpecs {
     }
 }
 
-/// Whether the host will be able to use a schema: without looking anywhere else, and with patterns that end.
+/// Checks that the host can use a schema: without references to other documents, and with patterns that are sure to
+/// end.
 fn compiles(schema: &Value) -> Result<(), Box<ValidationError<'static>>> {
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(50_000)
@@ -172,7 +174,7 @@ mod tests {
 
     use super::ComponentSpecs;
 
-    /// What is made of specs: the tools' ids, then the problems' messages; or why nothing is.
+    /// Reads the specs and compares either the tools' ids and the problems' messages, or the error.
     fn check(specs: &serde_json::Value, expected: Result<(&[&str], &[&str]), &str>) {
         let read = ComponentSpecs::read(&ModuleId::new("my.module"), specs.to_string().as_bytes());
         let texts = |texts: &[&str]| {

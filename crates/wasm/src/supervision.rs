@@ -1,5 +1,5 @@
-//! Work of a guest under its deadline. A guest that computes is interrupted by the epoch; one that waits for something of
-//! the host's is dropped here.
+//! Runs a guest's work under its deadline. The epoch interrupts a guest that computes. A guest that waits for a host
+//! function does not run code that the epoch could interrupt, so its future is dropped here.
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -7,10 +7,9 @@ use toolpost_model::{ErrorClass, ToolFailure};
 
 use crate::{guest::GuestStopCondition, output::GuestOutput};
 
-/// How often lines that wait are passed on while a guest runs.
+/// How often pending output is sent while a guest runs.
 const PASS_ON: Duration = Duration::from_millis(100);
 
-/// Why work did not come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuestStopReason {
     Canceled,
@@ -32,7 +31,7 @@ impl GuestStopReason {
     }
 }
 
-/// Does the work, unless it is told to stop first.
+/// Runs the work until it ends, its call is canceled or its deadline is over.
 pub(crate) async fn watched<T>(
     work: impl Future<Output = T>,
     watch: &GuestStopCondition,

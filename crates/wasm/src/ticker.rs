@@ -1,16 +1,17 @@
-//! The pulse that lets a host stop a guest which computes and never waits: it moves the engine's epoch on, while calls run.
+//! A thread that advances the engine's epoch while calls run. A host can stop a guest that computes and never waits
+//! only by the epoch.
 
 use std::{io, sync::Arc, thread, time::Duration};
 
 use parking_lot::{Condvar, Mutex};
 use wasmtime::Engine;
 
-/// How long a guest may compute before it lets others run and is looked at.
+/// How long a guest computes before the epoch callback runs and it yields.
 const TICK: Duration = Duration::from_millis(10);
-/// Ticks without a call before the thread sleeps: calls that follow one another need not wake it each time.
+/// Ticks without a call before the thread sleeps, so that a call shortly after another does not have to wake it.
 const PATIENCE: u32 = 10;
 
-/// The thread that ticks. It sleeps while nothing runs, and ends with this.
+/// The handle of the thread. The thread sleeps while no call runs, and ends when this is dropped.
 pub(crate) struct EpochTicker(Arc<TickerSignal>);
 
 struct TickerSignal {
@@ -39,7 +40,7 @@ impl EpochTicker {
         Ok(Self(shared))
     }
 
-    /// Ticks at least until the answer is dropped.
+    /// Keeps the epoch advancing until the returned value is dropped.
     pub(crate) fn run(&self) -> EpochTicking {
         let mut state = self.0.state.lock();
         state.running += 1;
@@ -58,7 +59,7 @@ impl Drop for EpochTicker {
     }
 }
 
-/// While this lives, the epoch moves.
+/// The epoch advances while this exists.
 pub(crate) struct EpochTicking(Arc<TickerSignal>);
 
 impl Drop for EpochTicking {

@@ -1,5 +1,5 @@
 //! Known faults of the crates in Cargo.lock. cargo-deny judges by the `[advisories]` of deny.toml, with a database that
-//! lies on the network. A machine that does not reach it can still work: the step says that nothing was judged, and passes.
+//! lies on the network. A machine that does not reach it can still work: the step reports that nothing was checked, and passes.
 
 use std::fs;
 use std::path::Path;
@@ -37,14 +37,13 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<ChoreVerdict> {
     verdict(&mut cargo(root, &["deny", "check", "advisories"]))
 }
 
-/// Nothing is known against the crates, and nothing for them. Not a failure: a check that fails without a network would be
-/// left out.
+/// Reports that the crates were not checked, and passes: a check that fails without a network would soon be skipped.
 fn not_judged(why: &str, hint: &str) -> ChoreVerdict {
     println!("advisories: NOT JUDGED: {why}\nhint: {hint}");
     ChoreVerdict::Pass
 }
 
-/// The first database that does not answer in time, and why.
+/// The first database that does not answer in time, with the reason.
 fn unreachable(databases: &[String], limit: Duration) -> Option<String> {
     databases.iter().find_map(|database| {
         let why = try_within(limit, &mut look_at(database)).err()?;
@@ -63,7 +62,7 @@ fn look_at(database: &str) -> Command {
     command
 }
 
-/// Runs a program that is to succeed, but no longer than `limit`.
+/// Runs a program that must succeed within `limit`.
 fn try_within(limit: Duration, command: &mut Command) -> Result<(), String> {
     let quiet = command
         .stdin(Stdio::null())

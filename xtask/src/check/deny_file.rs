@@ -5,11 +5,11 @@ use anyhow::{Context, ensure};
 
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct DenyFile {
-    /// Only the dependencies of these platforms are looked at.
+    /// The platforms of the checked dependencies.
     pub(crate) targets: Vec<String>,
     pub(crate) allowed_licenses: Vec<String>,
     pub(crate) banned: Vec<String>,
-    /// Where known faults are listed.
+    /// The databases of advisories.
     pub(crate) databases: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ impl DenyFile {
     }
 }
 
-/// A list that is missing or cannot be read is an error: an empty one would allow everything.
+/// A missing or unreadable list is an error: an empty one would allow everything.
 fn entries(text: &str, section: &str, key: &str) -> anyhow::Result<Vec<String>> {
     let opening = format!("{key} = [");
     let list = text

@@ -2,7 +2,7 @@
 
 use anyhow::{bail, ensure};
 
-/// Whether somebody who may use only the `allowed` licenses may use code under `expression`.
+/// Whether code under `expression` may be used with only the `allowed` licenses.
 pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> anyhow::Result<bool> {
     let spaced = expression
         .replace('/', " OR ")
@@ -23,7 +23,7 @@ pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> anyhow::Result
     Ok(answer)
 }
 
-/// One function a precedence: `OR` binds least.
+/// One function per precedence: `OR` binds least.
 struct LicenseReader<'a> {
     words: &'a [&'a str],
     allowed: &'a [String],

@@ -24,7 +24,7 @@ const LIBRARIES: &[&str] = &[
     "toolpost_testkit",
 ];
 
-/// Set where this program stands in for rustdoc: the path of the real one.
+/// Set when this program stands in for rustdoc: the path of the real one.
 pub(crate) const STAND_IN: &str = "TOOLPOST_XTASK_RUSTDOC";
 
 /// Whether the listings are written anew or compared with the code.
@@ -42,7 +42,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<ChoreVerdict> {
 /// Documents the workspace, then writes or compares the listings.
 pub(crate) fn run(root: &Path, mode: ListingMode) -> anyhow::Result<ChoreVerdict> {
     let stand_in = std::env::current_exe().context("cannot find this program")?;
-    // With examples the dependencies have the features that clippy has checked them with.
+    // With examples, the dependencies have the features that clippy has checked them with.
     let args = [
         "doc",
         "--workspace",
@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path, mode: ListingMode) -> anyhow::Result<ChoreVerdict
         cargo(root, &args)
             .env("RUSTDOC", stand_in)
             .env(STAND_IN, real_rustdoc())
-            // The `cfg` marks the runs that write JSON: cargo takes the documentation of another run for stale.
+            // The `cfg` marks the runs that write JSON: otherwise cargo would reuse the documentation of another run.
             .env("RUSTDOCFLAGS", "-D warnings --cfg listed"),
     )?;
     if documented == ChoreVerdict::Fail {
@@ -70,9 +70,9 @@ pub(crate) fn run(root: &Path, mode: ListingMode) -> anyhow::Result<ChoreVerdict
     Ok(ChoreVerdict::pass_if(all_equal))
 }
 
-/// Lists one library; in [`ListingMode::Compare`] tells whether the committed listing is the same.
+/// Lists one library; in [`ListingMode::Compare`] returns whether the committed listing is the same.
 fn compare(root: &Path, library: &str, json: &Path, mode: ListingMode) -> anyhow::Result<bool> {
-    // Blanket, auto and derived implementations say little and make up two thirds of a listing.
+    // Blanket, auto and derived implementations carry little information and make up two thirds of a listing.
     let api = public_api::Builder::from_rustdoc_json(json)
         .omit_blanket_impls(true)
         .omit_auto_trait_impls(true)
@@ -110,7 +110,7 @@ pub(crate) fn stand_in(rustdoc: &OsString, args: &[OsString]) -> ExitCode {
     let mut html = Command::new(rustdoc);
     html.args(args);
     let mut json = Command::new(rustdoc);
-    // The listing needs the compiler that is there. This variable lets a stable one print JSON.
+    // The listing needs the installed compiler. This variable lets a stable one print JSON.
     json.args(args)
         .args(["-Z", "unstable-options", "--output-format", "json"])
         .env("RUSTC_BOOTSTRAP", "1");
@@ -122,7 +122,7 @@ pub(crate) fn stand_in(rustdoc: &OsString, args: &[OsString]) -> ExitCode {
     }
 }
 
-/// The rustdoc beside the cargo that runs this program, so that both are of one toolchain.
+/// The rustdoc beside the cargo that runs this program, so that both belong to one toolchain.
 fn real_rustdoc() -> PathBuf {
     std::env::var_os("RUSTDOC")
         .map(PathBuf::from)

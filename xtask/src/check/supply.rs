@@ -1,5 +1,5 @@
-//! What may enter through Cargo.lock: licenses, banned crates, sources. cargo-deny judges where it is
-//! installed. Elsewhere the same deny.toml is judged here, so that a fresh machine does not skip it.
+//! The dependencies that may enter through Cargo.lock: licenses, banned crates, sources. cargo-deny checks them if it
+//! is installed. Otherwise this file applies the same deny.toml, so that a fresh machine does not skip it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -76,7 +76,7 @@ fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
     found
 }
 
-/// Dependencies from a registry without a version; those by path have none to give.
+/// Dependencies from a registry without a version. Path dependencies have none.
 fn wildcards(package: &Value) -> impl Iterator<Item = &str> {
     let dependencies = list(package, "dependencies").iter();
     dependencies

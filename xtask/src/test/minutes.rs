@@ -1,16 +1,15 @@
-//! How long the suites took, from the report that nextest writes for every run.
+//! The duration of the suites, from the report that nextest writes for every run.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 
-/// Where `.config/nextest.toml` has nextest write it.
+/// The path of the report in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 /// Suites below this are counted together.
 const SHOWN_SECONDS: f64 = 15.0;
 
-/// What nextest's report has of a run.
 #[derive(Default)]
 pub(crate) struct RunReport {
     /// Seconds of the tests' own time, by suite: a binary and the first part of the tests' names.
@@ -77,7 +76,6 @@ impl RunReport {
     }
 }
 
-/// What the test programs of `cargo test` counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LibtestCount {
     pub(crate) passed: usize,

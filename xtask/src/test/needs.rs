@@ -1,5 +1,5 @@
-//! The programs that tests start beside the host. A missing one is installed where that is possible; where it is not,
-//! the tests that need it are left out and listed at the end of the run.
+//! The programs that tests start beside the host. Missing ones are installed if that is possible; otherwise the tests
+//! that need them are left out and listed at the end of the run.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -10,15 +10,15 @@ use crate::cargo::{answers, verdict};
 /// A program and the tests that start it.
 pub(crate) struct TestProgram {
     pub(crate) name: &'static str,
-    /// The Debian packages that bring it.
+    /// The Debian packages with the program.
     packages: &'static [&'static str],
-    /// Succeeds where the program is there and complete.
+    /// Succeeds if the program is installed and complete.
     probe: &'static [&'static str],
-    /// The tests: a package, and the beginning of the tests' names in it. An empty one means all of the package.
+    /// The tests: a package, and the prefix of the tests' names in it. An empty prefix means all of the package.
     pub(crate) tests: &'static [(&'static str, &'static str)],
 }
 
-/// The need that the packages of `xtask/peers` have too.
+/// The need that the packages of `xtask/peers` share.
 pub(crate) const PYTHON: &str = "python3";
 
 /// The tests that need an interpreter, the environments of `xtask/peers` included.
@@ -94,7 +94,6 @@ impl TestProgram {
         answers(Command::new(program).args(arguments))
     }
 
-    /// What to do by hand.
     pub(crate) fn hint(&self) -> String {
         format!(
             "apt-get install {} (Debian packages)",
@@ -103,7 +102,7 @@ impl TestProgram {
     }
 }
 
-/// Installs the programs that are missing. Those that are still missing then.
+/// Installs the programs that are missing. Returns those that are still missing then.
 pub(crate) fn provide() -> anyhow::Result<Vec<&'static TestProgram>> {
     let missing = || {
         NEEDS
@@ -130,7 +129,7 @@ pub(crate) fn provide() -> anyhow::Result<Vec<&'static TestProgram>> {
         )
     };
     if quiet(&["update"])? == ChoreVerdict::Pass {
-        // A failure shows as a program that is still missing.
+        // The check for the program shows a failure.
         quiet(
             &[
                 &["install", "--yes", "--no-install-recommends"],
@@ -142,7 +141,7 @@ pub(crate) fn provide() -> anyhow::Result<Vec<&'static TestProgram>> {
     Ok(missing())
 }
 
-/// Whether this is Debian or one of its kin, and the user may install packages.
+/// Whether this is Debian or a derivative, and the user may install packages.
 fn can_install() -> bool {
     let is_root = Command::new("id")
         .arg("-u")
@@ -151,12 +150,12 @@ fn can_install() -> bool {
     is_root && answers(Command::new("apt-get").arg("--version"))
 }
 
-/// A run that leaves tests out has not passed where a machine judges it.
+/// In CI, a run that leaves tests out fails.
 pub(crate) fn must_be_whole() -> bool {
     env::var_os("CI").is_some()
 }
 
-/// The packages that are left out whole, as cargo and nextest take them.
+/// The packages that are left out as a whole, for cargo and nextest.
 fn excluded(missing: &[&TestProgram]) -> Vec<String> {
     let whole = missing
         .iter()
@@ -178,7 +177,7 @@ fn named(missing: &[&TestProgram]) -> impl Iterator<Item = &'static (&'static st
         .filter(|(_, beginning)| !beginning.is_empty())
 }
 
-/// What leaves the tests of these needs out of a run of nextest.
+/// The arguments that exclude the tests of these needs from a run of nextest.
 pub(crate) fn nextest_arguments(missing: &[&TestProgram]) -> Vec<String> {
     let test = |(package, beginning): &(&str, &str)| {
         format!("(package({package}) & test(/^{beginning}/))")
@@ -191,7 +190,7 @@ pub(crate) fn nextest_arguments(missing: &[&TestProgram]) -> Vec<String> {
     arguments
 }
 
-/// The same for `cargo test`, which knows the names of tests and not their packages: a few more are left out.
+/// The same for `cargo test`, which filters by the names of tests without their packages: a few more are left out.
 pub(crate) fn cargo_test_arguments(missing: &[&TestProgram]) -> Vec<String> {
     let mut arguments = excluded(missing);
     let skips =
@@ -204,7 +203,7 @@ pub(crate) fn cargo_test_arguments(missing: &[&TestProgram]) -> Vec<String> {
     arguments
 }
 
-/// Tells which tests did not run, and why.
+/// Prints the tests that did not run, with the reason.
 pub(crate) fn report(missing: &[&TestProgram]) {
     for need in missing {
         eprintln!(

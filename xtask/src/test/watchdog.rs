@@ -76,9 +76,9 @@ impl Leash {
         Ok(Leash { shell, held })
     }
 
-    /// The group ended by itself; its number may soon belong to somebody else.
+    /// The group has ended, and its number may soon belong to another process.
     pub(crate) fn release(mut self) {
-        // A shell that is gone already cannot kill anything either.
+        // If the shell is gone already, there is nothing left to kill the group.
         let _ = self.held.write_all(b"released\n");
         let _ = self.shell.wait();
     }

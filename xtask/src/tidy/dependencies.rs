@@ -1,5 +1,5 @@
-//! Which way dependencies point: model ← core ← adapters ← the binary. Dev-dependencies are free, since
-//! tests may look at anything.
+//! The direction of dependencies: model ← core ← adapters ← the binary. Dev-dependencies are free, since tests may use
+//! anything.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ const SERVE: &str = "toolpost-serve";
 const WASM: &str = "toolpost-wasm";
 const TESTKIT: &str = "toolpost-testkit";
 
-/// Each crate with the workspace crates it may use; ARCHITECTURE.md says why.
+/// Each crate with the workspace crates it may use; ARCHITECTURE.md gives the reasons.
 const MAY_USE: &[(&str, &[&str])] = &[
     (MODEL, &[]),
     (COMMAND, &[]),
@@ -64,10 +64,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Examples show what embedders and tool authors need.
+/// Examples show the crates for embedders and tool authors.
 const EXAMPLES_MAY_USE: &[&str] = &[MODEL, AMPLIFIER, CORE, A2A, A2E, SERVE, CONFIG];
 
-/// Crates that would let the outside world into the inner two: model has no runtime, core opens nothing.
+/// Crates that would bring the outside world into the inner two: model has no runtime, core opens nothing.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
     (
         MODEL,
@@ -76,7 +76,7 @@ const MAY_NOT_USE: &[(&str, &[&str])] = &[
     (CORE, &["axum", "hyper", "rusqlite", "reqwest", "cap-std"]),
 ];
 
-/// What core may not switch on in tokio; its timers and channels are welcome.
+/// The features of tokio that core must not enable. Timers and channels are allowed.
 const TOKIO_IO_FEATURES: &[&str] = &["net", "fs", "process", "full"];
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
@@ -188,7 +188,7 @@ impl<'a> Package<'a> {
         found
     }
 
-    /// Normal and build dependencies by package name, whatever they were renamed to.
+    /// Normal and build dependencies by package name, even if they were renamed.
     fn shipped_dependencies(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         let dependencies = list(self.package, "dependencies").iter();
         dependencies
@@ -222,7 +222,7 @@ mod tests {
         json!({ "name": name, "manifest_path": format!("/w/{folder}/Cargo.toml"), "dependencies": dependencies })
     }
 
-    /// What is said about the crate `name` in `folder` with one dependency, beside three others.
+    /// The violations of the crate `name` in `folder` with one dependency, beside three other crates.
     fn said(folder: &str, name: &str, dependency: &Value) -> Vec<String> {
         let mut packages = vec![package(folder, name, &json!([dependency]))];
         let others = [

@@ -1,8 +1,8 @@
-//! Rust examples in `docs`: what they import from a library exists in the listing of its public API.
+//! Rust examples in `docs`: each item that they import from a library exists in the listing of its public API.
 
 use super::{Repo, TidyViolation};
 
-/// Where the public API of each library is listed.
+/// The listing of each library's public API.
 pub(super) const LISTINGS: &str = "docs/reference/api";
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
@@ -28,7 +28,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     found
 }
 
-/// Whether an API has an item: its path, and no longer one that begins with it.
+/// Whether an API has an item with exactly this path.
 fn has_item(listing: &str, path: &str) -> bool {
     let mut rest = listing;
     while let Some(at) = rest.find(path) {

@@ -1,4 +1,4 @@
-//! Generated references say what the code says now.
+//! Generated references match the code.
 
 use super::{Repo, TidyViolation};
 use crate::generate;

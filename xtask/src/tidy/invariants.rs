@@ -1,5 +1,5 @@
-//! Invariants 1, 2 and 7 of ARCHITECTURE.md, as far as words show them: one place executes tools, core opens nothing, an
-//! SDK's types stop at their adapter, and the outside world enters a crate through one module.
+//! Invariants 1, 2 and 7 of ARCHITECTURE.md, as far as the text shows them: one place executes tools, core opens
+//! nothing, an SDK's types stay in their adapter, and the outside world enters a crate through one module.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::repo::RepoFile;
 use super::rust_code::find_word;
 use super::{Repo, TidyViolation};
 
-/// The outside world: what it is, and the words that reach for it.
+/// The parts of the outside world, with the paths that use them.
 const OUTSIDE: &[(&str, &[&str])] = &[
     ("files", &["std::fs", "tokio::fs"]),
     ("the environment", &["std::env"]),
@@ -24,8 +24,8 @@ const OPENS: &[&str] = &[
     "tokio::process",
 ];
 
-/// SDKs of protocols, and the modules that may name them: `a/b` stands for `a/b.rs` and all of `a/b/`. MCP's is the peer that
-/// benchmarks measure against.
+/// SDKs of protocols, and the modules that may name them: `a/b` stands for `a/b.rs` and all of `a/b/`. MCP's module is
+/// the peer for benchmarks.
 const SDKS: &[(&str, &[&str])] = &[("rmcp", &["benches/src/mcp/plain_rmcp"])];
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
@@ -79,7 +79,7 @@ fn check_core_opens_nothing(file: &RepoFile) -> Vec<TidyViolation> {
     found
 }
 
-/// An SDK breaks often and its types are the protocol's, not ours: they stay where they are adapted.
+/// An SDK changes often and its types belong to the protocol, so they stay in their adapter.
 fn check_sdks(file: &RepoFile) -> Vec<TidyViolation> {
     let module = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let is_within = |home: &&str| module == *home || module.starts_with(&format!("{home}/"));
@@ -110,7 +110,7 @@ fn check_sdks(file: &RepoFile) -> Vec<TidyViolation> {
 }
 
 fn check_outside_world(repo: &Repo) -> Vec<TidyViolation> {
-    // The first place in each module, by crate and by what is reached for.
+    // The first place in each module, by crate and by part of the outside world.
     let mut doors: BTreeMap<(&str, &str), BTreeMap<String, TidyViolation>> = BTreeMap::new();
     for file in repo.rust_files().filter(|file| !file.is_test()) {
         let Some((member, module)) =
@@ -140,7 +140,7 @@ fn check_outside_world(repo: &Repo) -> Vec<TidyViolation> {
         .collect()
 }
 
-/// Any of the modules may be the right one, so each place is told about the rest.
+/// Any of the modules may be the right one, so each violation names the others.
 fn name_the_others(modules: BTreeMap<String, TidyViolation>) -> Vec<TidyViolation> {
     let all: Vec<String> = modules.keys().map(|module| format!("`{module}`")).collect();
     let hint = format!("keep one module for it; now there are {}", all.join(", "));

@@ -1,4 +1,4 @@
-//! Links between the repository's own pages, and the README's length: one page, or nobody reads it.
+//! Links between the repository's own pages, and the README's length of one page.
 
 use super::repo::RepoFile;
 use super::{Repo, TidyViolation};
@@ -48,7 +48,7 @@ fn exists(repo: &Repo, path: &str) -> bool {
             .any(|file| file.path == path || file.path.starts_with(&folder))
 }
 
-/// The path from the root that `target` on the page `from` means, `None` above the root.
+/// The path from the root for `target` on the page `from`, `None` above the root.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
     let start = if target.starts_with('/') { "" } else { folder };
@@ -88,7 +88,7 @@ fn relative_links(markdown: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// `line` without what stands between backticks. A lone backtick is text.
+/// `line` without the text between backticks. A lone backtick is text.
 fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     let is_text = |index: usize| index.is_multiple_of(2) || index + 1 == parts.len();
@@ -100,7 +100,7 @@ fn without_code(line: &str) -> String {
         .collect()
 }
 
-/// Everything a line points at: `[text](target)`, `[label]: target`, and HTML's `src` and `href`.
+/// Every target in a line: `[text](target)`, `[label]: target`, and HTML's `src` and `href`.
 fn targets(line: &str) -> Vec<&str> {
     let between = |open: &str, close: char| -> Vec<&str> {
         let starts = line

@@ -1,4 +1,4 @@
-//! Names of files and folders that say nothing: what is in there is named for what it does instead.
+//! Empty names of files and folders. A file is named for its purpose instead.
 
 use super::{Repo, TidyViolation};
 

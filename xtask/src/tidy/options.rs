@@ -1,4 +1,4 @@
-//! `docs/options.md`: every flag and every key is there with its reason, and nothing else is.
+//! `docs/options.md` lists every flag and every key with its reason, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const PAGE: &str = "docs/options.md";
 const FLAGS: &str = "docs/reference/cli.md";
 /// The schema of the configuration file.
 pub(super) const KEYS: &str = "docs/reference/toolpost.schema.json";
-/// From here on the page is about options that are gone.
+/// From here on the page lists removed options.
 const END: &str = "## Dropped";
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
@@ -50,7 +50,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     missing.chain(gone).collect()
 }
 
-/// The flag that a line of the reference is about, in its long form.
+/// The flag of a line in the reference, in its long form.
 fn flag(line: &str) -> Option<String> {
     let text = line.strip_prefix("  ")?.trim_start();
     let text = match text.as_bytes() {

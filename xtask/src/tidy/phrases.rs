@@ -1,5 +1,5 @@
-//! Phrases that do not enter the repository: unfinished work, silenced warnings and tests, errors
-//! turned into strings. Clippy knows some of them, but can be silenced where it stands; this cannot.
+//! Phrases that do not enter the repository: unfinished work, silenced warnings and tests, errors turned into strings.
+//! Clippy finds some of them, but can be silenced in the source; this check cannot.
 
 use super::repo::RepoFile;
 use super::rust_code::RustCode;
@@ -35,7 +35,7 @@ const IN_CODE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Looked for in comments too, so it is put together here.
+/// Comments are searched too, so the word is put together here.
 const UNFINISHED: &str = concat!("FIX", "ME");
 
 pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
@@ -91,7 +91,7 @@ fn contains(line: &str, phrase: &str) -> bool {
         .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// The closure in `map_err(|e| e.to_string())`, whatever its argument is called.
+/// The closure in `map_err(|e| e.to_string())`, with any argument name.
 fn stringly_closure(line: &str) -> Option<String> {
     let (_, after) = line.split_once("map_err(|")?;
     let (argument, body) = after.split_once('|')?;

@@ -1,4 +1,4 @@
-//! The repository as the checks see it: its files and the text of those they read, loaded once.
+//! The repository for the checks: its files and the text of those that they read, loaded once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{examples, options, rust_code::RustCode};
 
 pub(crate) struct Repo {
     pub(crate) root: PathBuf,
-    /// What git tracks or would track, sorted by path.
+    /// The files that git tracks or would track, sorted by path.
     pub(crate) files: Vec<RepoFile>,
 }
 
@@ -88,9 +88,9 @@ impl RepoFile {
     }
 }
 
-/// `None` where git cannot tell, as in an unpacked archive.
+/// `None` if git does not work here, as in an unpacked archive.
 fn git_files(root: &Path) -> Option<Vec<String>> {
-    // CI's root user seldom owns the checkout. Trusting it costs nothing: this program came from it.
+    // In CI, root seldom owns the checkout. Trusting it is harmless: this program came from it.
     let safe = format!("safe.directory={}", root.display());
     let output = Command::new("git")
         .current_dir(root)

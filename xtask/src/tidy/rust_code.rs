@@ -24,7 +24,7 @@ impl RustCode {
             .map(|(index, line)| (index + 1, line.as_str()))
     }
 
-    /// As `lines`, without what `#[cfg(test)]` leaves out of the shipped code.
+    /// As `lines`, without the code under `#[cfg(test)]`.
     pub(crate) fn shipped_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut test_until = 0;
         self.lines().filter(move |(number, line)| {
@@ -52,7 +52,7 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Where `word` stands in `line` by itself: `std::fs` is not in `cap_std::fs`.
+/// The position of `word` in `line` as a whole word: `std::fs` is not in `cap_std::fs`.
 pub(crate) fn find_word(line: &str, word: &str) -> Option<usize> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).map(|(at, _)| at).find(|at| {

@@ -1,15 +1,15 @@
-//! Names of types, and folders with one small child. A grep, a stack trace and a search in the documentation lead by
-//! the name alone, so a name that stands for two types, or a participle taken from a sentence, leads nowhere.
+//! Names of types, and folders with one small child. A grep, a stack trace and a search in the documentation find
+//! types by the name alone, so an ambiguous name, or a participle taken from a sentence, cannot be found.
 
 use std::collections::BTreeMap;
 
 use super::repo::RepoFile;
 use super::{Repo, TidyViolation};
 
-/// Names that every reader expects once a module: the arguments of a tool, an error of an operation.
+/// Names that every reader expects once per module: the arguments of a tool, an error of an operation.
 const EXPECTED_NAMES: &[&str] = &["Arguments", "Builder", "Config", "Error"];
 
-/// Names that public protocols gave to types of their crates. Authors look for exactly these.
+/// Names that public protocols gave to types of their crates. Authors search for exactly these.
 const PROTOCOL_NAMES: &[&str] = &["Message", "Tool", "ToolCall", "ToolError", "ToolResult"];
 const PROTOCOL_CRATES: &[&str] = &["crates/a2a/", "crates/a2e/", "crates/amplifier/"];
 

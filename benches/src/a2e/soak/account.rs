@@ -1,4 +1,4 @@
-//! What an agent asked and what it was told.
+//! The requests and answers of one agent.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::a2e::wire;
 
-/// Answers whose text is remembered, to compare repeats with.
+/// The number of answers whose text is kept, to compare repeats with.
 const COMPARED: u64 = 4_096;
 
 #[derive(Default)]
@@ -31,9 +31,9 @@ struct State {
 pub(super) struct Counts {
     pub(super) asked: u64,
     pub(super) answered: u64,
-    /// Answers that had been heard before.
+    /// Repeated answers.
     pub(super) again: u64,
-    /// Of those, the ones that did not say the same.
+    /// Repeated answers that differ from the first one.
     pub(super) differing: u64,
     /// Answers that say the call failed.
     pub(super) failed: u64,
@@ -84,7 +84,6 @@ impl Account {
         self.state.lock().counts.streams += 1;
     }
 
-    /// One event of the stream.
     pub(super) fn hears(&self, event: &[u8]) {
         let mut state = self.state.lock();
         if let Some(rest) = event.strip_prefix(b"id: ") {
@@ -130,7 +129,7 @@ impl Account {
     }
 }
 
-/// What an event says, without its number.
+/// A hash of the event without its number.
 fn said(event: &[u8]) -> u64 {
     let from = memchr::memmem::find(event, b"data:").unwrap_or_default();
     let mut hasher = DefaultHasher::new();

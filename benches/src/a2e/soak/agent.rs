@@ -1,4 +1,4 @@
-//! One agent: it calls, and it listens in its own way.
+//! One agent: it calls, and it reads its stream in its own way.
 
 use std::{
     sync::Arc,
@@ -10,21 +10,20 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::{Phase, account::Account};
 use crate::a2e::wire::{Events, HANDSHAKE, Sender};
 
-/// What a dropped stream lasts.
+/// The lifetime of a dropped stream.
 const STREAM_LASTS: Duration = Duration::from_secs(1);
-/// Between two calls of an agent, so that hours of this fit on a disk.
+/// The pause between two calls of an agent, so that hours of this fit on a disk.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How an agent behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Habit {
     /// One call after another.
     Steady,
-    /// Reads more slowly than it asks.
+    /// Reads more slowly than it calls.
     Slow,
-    /// Drops its stream every second and does not say what it has read.
+    /// Drops its stream every second and resumes without its last event id.
     Forgetting,
-    /// Drops its stream every second and says what it has read.
+    /// Drops its stream every second and resumes with its last event id.
     Remembering,
     /// Sends many requests twice: at once, or after their answer.
     Repeating,
@@ -49,12 +48,11 @@ impl Habit {
         }
     }
 
-    /// Whether an answer may rightly come more than once.
+    /// Whether an answer may come more than once.
     pub(super) fn hears_again(self) -> bool {
         matches!(self, Self::Forgetting | Self::Repeating)
     }
 
-    /// Calls under way at the same time.
     fn depth(self) -> usize {
         match self {
             Self::Steady => 1,
@@ -110,7 +108,7 @@ impl Caller {
         let mut number = 0_u64;
         while *phase.borrow() == Phase::Call {
             if self.account.missing() >= self.habit.depth() {
-                // Looks again in any case: the end of the phase is no answer.
+                // Checks again after a while: the end of the phase wakes no waiter.
                 let _ =
                     tokio::time::timeout(Duration::from_secs(1), self.account.answered.notified())
                         .await;
@@ -127,7 +125,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Some at once, some that are long answered.
+    /// Repeats some requests at once, and some that were answered long ago.
     async fn repeat(&mut self, number: u64) -> anyhow::Result<()> {
         if number.is_multiple_of(5) {
             self.account.asks_again();
@@ -161,7 +159,7 @@ fn message(number: u64, habit: Habit) -> String {
             r#"{{"type":"tool/call/req","id":"{number}","tool_name":"store","arguments":{{}}}}"#
         );
     }
-    // A slow reader is slow when it has much to read.
+    // A slow reader is only slow if it has much to read.
     let text = "many words ".repeat(if habit == Habit::Slow { 200 } else { 5 });
     let arguments = format!(r#"{{"message":"{number}: {text}"}}"#);
     format!(

@@ -1,22 +1,22 @@
-//! How large a value is once it is written, and what stands in for one that is too large.
+//! Measures written values, and replaces values that are too large.
 
 use std::io;
 
 use serde_json::{Map, Value};
 use toolpost_model::ArtifactId;
 
-/// No event takes more bytes, as long as ids and names are of sane length.
+/// The limit of an event in bytes, provided that ids and names have a usual length.
 pub const LARGEST_EVENT: usize = 256 << 10;
-/// What one value may take of that; the rest is for everything beside it.
+/// The limit of one value; the rest of the event is for its other members.
 const LARGEST_VALUE: usize = LARGEST_EVENT - (24 << 10);
-/// Arguments up to here are repeated when a call ends.
+/// Arguments up to this size are repeated in the end of a call.
 pub(super) const SMALL: usize = 4 << 10;
-/// How much of a value that is too large is shown.
+/// The size of the preview of a value that is too large.
 const PREVIEW: usize = 2 << 10;
 
-/// A value measured in one pass, without a copy of it.
+/// The size of a value, measured in one pass without a copy, and its first bytes.
 pub(super) struct JsonMeasurement {
-    /// How many bytes it takes as JSON.
+    /// The size of the value as JSON.
     pub(super) bytes: usize,
     head: Vec<u8>,
 }
@@ -27,12 +27,12 @@ impl JsonMeasurement {
             bytes: 0,
             head: Vec::new(),
         };
-        // Writing a value fails only where the writer does, and this one does not.
+        // Serialization of a value fails only if its writer fails, and this writer never fails.
         let _ = serde_json::to_writer(&mut measured, value);
         measured
     }
 
-    /// The value itself if it fits, otherwise a record of what was left out and where the whole is kept.
+    /// The value itself if it fits, otherwise an object with its size, a preview and the artifact that holds all of it.
     pub(super) fn value(self, whole: impl FnOnce() -> Value, kept: Option<ArtifactId>) -> Value {
         if self.bytes <= LARGEST_VALUE {
             return whole();
@@ -61,12 +61,12 @@ impl io::Write for JsonMeasurement {
     }
 }
 
-/// The text up to a character that was cut in two.
+/// The bytes as text, without an incomplete character at the end.
 fn readable(bytes: &[u8]) -> &str {
     bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
-/// The beginning of a text, at most so many bytes.
+/// The beginning of a text, at most `most` bytes.
 pub(super) fn head(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

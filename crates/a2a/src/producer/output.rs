@@ -1,4 +1,4 @@
-//! What a result says, for readers of events.
+//! The output and the error message of a result, as events show them.
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{ArtifactRef, Disposition, Outcome, ResultContent, ToolResult};
@@ -6,13 +6,14 @@ use toolpost_model::{ArtifactRef, Disposition, Outcome, ResultContent, ToolResul
 use super::bounded::{JsonMeasurement, head};
 use super::plainly;
 
-/// How much an error may say, and how much of what a failed tool printed comes with it.
+/// The limits of an error message and of the printed text of a failed tool that follows it.
 const LONGEST_MESSAGE: usize = 8 << 10;
 const LONGEST_PRINTED: usize = 2 << 10;
 
-/// The output of a success: its value, or its text, where that is all there is to say. Otherwise an object with those, the
-/// kept pieces by id, and in words what a reader of the rest would not know. A tool that gives both says different things
-/// in them: a command prints text and has an exit code as its value, and a reader wants to see the text.
+/// The output of a success. It is the value alone or the text alone if the result has nothing else. Otherwise it is an
+/// object with both, the artifacts by id, and remarks on missing content. A tool that gives both a text and a value
+/// puts different things into them: a command prints text and has its exit code as its value, and readers need the
+/// text.
 pub(super) fn of(result: &ToolResult) -> Value {
     let output = whole(result);
     let kept = result.truncated.as_ref().and_then(|cut| cut.artifact);
@@ -67,12 +68,12 @@ fn whole(result: &ToolResult) -> Value {
     Value::Object(output)
 }
 
-/// Whether a text is nothing but the value once more, as tools write it for readers of text alone.
+/// Whether a text is only the JSON of the value, as tools write it for clients that read text alone.
 fn is_json_of(text: &str, value: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|written| written == *value)
 }
 
-/// Whether the content is everything that the call gave.
+/// Whether the content is the complete output of the call.
 fn is_all_there(result: &ToolResult) -> bool {
     let shown = match result.disposition {
         Disposition::Inline | Disposition::Empty | Disposition::Synthetic => true,
@@ -108,7 +109,7 @@ fn text(result: &ToolResult) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// What a person reads of a call that did not succeed: why, what to do about it, and the beginning of what it printed.
+/// The message for a call that did not succeed: the reason, the hint and the beginning of the printed text.
 pub(super) fn message(result: &ToolResult) -> String {
     let mut message = match &result.error {
         None => plainly(result.outcome).to_owned(),
@@ -124,7 +125,7 @@ pub(super) fn message(result: &ToolResult) -> String {
         message.push_str(head(hint, LONGEST_MESSAGE / 4));
     }
     let printed = text(result).unwrap_or_default();
-    // What the tool printed is often the message once more.
+    // Many tools print their error message too, so a text that the message contains is left out.
     if !printed.trim().is_empty() && !message.contains(printed.trim()) {
         message.push('\n');
         message.push_str(head(&printed, LONGEST_PRINTED));
@@ -132,7 +133,7 @@ pub(super) fn message(result: &ToolResult) -> String {
     message
 }
 
-/// Whether a hint is the message once more: of a call that a rule decided about, both name the rule and its place.
+/// Whether a hint repeats the message. For a call that a rule decided, both name the rule and its place.
 fn says_nothing_new(message: &str, hint: &str) -> bool {
     let names = hint.strip_suffix(" decides this").unwrap_or(hint);
     message.contains(names)

@@ -1,4 +1,4 @@
-//! What is known of one call, and how an event changes it.
+//! The state of one call, and its changes by events.
 
 use serde_json::{Number, value::RawValue};
 
@@ -13,22 +13,21 @@ use crate::{
     part::{PartError, ToolCallPart, UNKNOWN_TOOL},
 };
 
-/// A call as far as it is known.
 #[derive(Debug)]
 pub(super) struct PartialToolCall {
-    /// Which response stream it belongs to.
+    /// The number of the call's response stream.
     pub(super) stream: u64,
     pub(super) id: Box<str>,
     name: Option<Box<str>>,
     arguments: ReceivedArguments,
-    /// An event told the call as a whole, with or without arguments.
+    /// Whether an event gave the call as a whole, with or without arguments.
     told: bool,
     outcome: ReceivedOutcome,
     duration: Option<Number>,
     started_at: Option<Box<str>>,
-    /// Why somebody did not let it run, in case the end does not say so.
+    /// The reason of a denial, used if the end gives none.
     refusal: Option<Box<str>>,
-    /// The question about it that was asked last.
+    /// The id of the latest approval question about the call.
     pub(super) approval: Option<Box<str>>,
 }
 
@@ -36,7 +35,7 @@ pub(super) struct PartialToolCall {
 enum ReceivedArguments {
     Unsaid,
     Growing(Box<ArgumentTextBuffer>),
-    /// A value so far; more may follow.
+    /// A preliminary value; more may follow.
     Snapshot(JsonText),
     Whole(JsonText),
 }
@@ -49,16 +48,16 @@ enum ReceivedOutcome {
     Failure(Box<str>),
 }
 
-/// What may still be kept.
+/// The memory that is left for new values.
 pub(super) struct ReceiverByteBudget {
     /// Bytes of all calls together.
     pub(super) left: usize,
-    /// Bytes of a call's joined pieces.
+    /// Bytes of one call's joined pieces.
     pub(super) pieces: usize,
 }
 
 impl ReceiverByteBudget {
-    /// The value, or a record of its size where there is no room for it.
+    /// Keeps the value, or a record of its size if it does not fit.
     fn keep(&mut self, raw: &RawValue) -> JsonText {
         let bytes = raw.get().len();
         if bytes <= self.left {
@@ -98,17 +97,16 @@ impl PartialToolCall {
         }
     }
 
-    /// Whether the arguments are known as a whole.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.arguments, ReceivedArguments::Whole(_))
     }
 
-    /// Whether the call was told as a whole; before that its arguments are unknown or not all there.
+    /// Whether an event gave the call as a whole. Before that its arguments are unknown or incomplete.
     pub(super) fn is_told(&self) -> bool {
         self.told || self.is_whole()
     }
 
-    /// Whether a call that comes later can be compared with it.
+    /// Whether the call can be compared with a later one.
     pub(super) fn is_described(&self) -> bool {
         self.told || !matches!(self.arguments, ReceivedArguments::Unsaid)
     }
@@ -117,7 +115,7 @@ impl PartialToolCall {
         self.name.as_deref()
     }
 
-    /// Bytes that it holds.
+    /// The memory that the call holds, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let text = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
         let arguments = match &self.arguments {
@@ -142,7 +140,7 @@ impl PartialToolCall {
             + outcome
     }
 
-    /// Name and arguments, in a form that tells repetitions from other calls.
+    /// A fingerprint of name and arguments: equal for repetitions of a call, different for other calls.
     pub(super) fn fingerprint(&self) -> u64 {
         match &self.arguments {
             ReceivedArguments::Snapshot(json) | ReceivedArguments::Whole(json) => {
@@ -154,7 +152,7 @@ impl PartialToolCall {
         }
     }
 
-    /// Whether an event that tells the whole call tells another one than this, which has ended.
+    /// Whether a `tool-call` event describes another call than this one.
     pub(super) fn differs_from(&self, event: &ReceivedEvent<'_, '_>) -> bool {
         let other_name = match (event.name(), self.name()) {
             (Some(theirs), Some(ours)) => theirs != ours,
@@ -164,7 +162,8 @@ impl PartialToolCall {
             ReceivedArguments::Whole(json) | ReceivedArguments::Snapshot(json) => {
                 Some(json.as_str())
             }
-            // Text that never became a value is filled by the call that it was to become.
+            // Text that never became a value cannot be compared: the event may carry the complete arguments of this
+            // call.
             ReceivedArguments::Growing(growing) => growing.whole().map(JsonText::as_str),
             ReceivedArguments::Unsaid => self.told.then_some("{}"),
         };
@@ -210,7 +209,7 @@ impl PartialToolCall {
         }
     }
 
-    /// The part, without copying what it holds.
+    /// Like [`part`](Self::part), without copying the values.
     pub(super) fn into_part(self) -> ToolCallPart {
         let args = match self.arguments {
             ReceivedArguments::Snapshot(json) | ReceivedArguments::Whole(json) => json,
@@ -241,7 +240,7 @@ impl PartialToolCall {
         }
     }
 
-    /// Takes an event in. Says whether the part is another one now.
+    /// Applies an event and returns whether the part changed.
     pub(super) fn apply(
         &mut self,
         event: &ReceivedEvent<'_, '_>,
@@ -316,7 +315,7 @@ impl PartialToolCall {
         growing.push(piece, most) || named || timed
     }
 
-    /// Takes name, arguments and times from an event that tells them as a whole. What an ended call was told stays.
+    /// Takes name, arguments and times from an event that gives them as a whole. An ended call keeps its values.
     fn describe(&mut self, event: &ReceivedEvent<'_, '_>, room: &mut ReceiverByteBudget) -> bool {
         self.told |= event.said == ReceivedEventKind::Call;
         let named = self.take_name(event, room);
@@ -380,7 +379,7 @@ impl PartialToolCall {
         }
     }
 
-    /// Ends it for a reason that no event of its own gives. Says whether it was open.
+    /// Ends the call for a reason that none of its own events gives. Returns whether it was open.
     pub(super) fn fail(&mut self, message: &str) -> bool {
         let open = !self.has_ended();
         if open {
@@ -400,7 +399,8 @@ impl PartialToolCall {
         true
     }
 
-    /// The duration belongs to the outcome, so the last one counts; the start to the call.
+    /// The duration belongs to the outcome, so the last one counts; the start belongs to the call, so an ended call
+    /// keeps it.
     fn take_times(&mut self, event: &ReceivedEvent<'_, '_>) -> bool {
         let mut changed = false;
         let ends = matches!(

@@ -1,5 +1,6 @@
-//! Where events sit: alone, in a part, and in everything that A2A puts around parts, in either dialect. The two differ in
-//! a `kind` that one has and the other has not, so nothing here looks at it: the members decide.
+//! Finds events in JSON objects: an event alone, in a part, or in any object that A2A puts around parts, in either
+//! dialect. The dialects differ in `kind`, which 1.0 leaves out, so this walk ignores `kind` and decides by the other
+//! members.
 
 use super::{
     CallPartChange, ReceiverOptions,
@@ -9,7 +10,7 @@ use super::{
     table::ReceivedCallTable,
 };
 
-/// Walks one object and gives the events in it to the table.
+/// Walks one object and hands the events in it to the table.
 pub(super) struct EventCarrierWalk<'t> {
     pub(super) table: &'t mut ReceivedCallTable,
     pub(super) options: &'t ReceiverOptions,
@@ -17,7 +18,7 @@ pub(super) struct EventCarrierWalk<'t> {
 }
 
 impl EventCarrierWalk<'_> {
-    /// A whole text.
+    /// Walks a whole JSON text.
     pub(super) fn text(&mut self, object: &ReceivedObject<'_>) {
         if object.child(ContainerMember::Item).is_none() {
             return self.answer(object);
@@ -27,7 +28,7 @@ impl EventCarrierWalk<'_> {
         }
     }
 
-    /// What may be the answer of a JSON-RPC server; what it holds may not.
+    /// Walks a top-level object, which may be the answer of a JSON-RPC server. Nested objects are never such answers.
     fn answer(&mut self, object: &ReceivedObject<'_>) {
         let is_payload = object.has(ValueMember::Type) || object.has(ValueMember::ToolCallId);
         match object.raw(ValueMember::Result) {
@@ -46,8 +47,8 @@ impl EventCarrierWalk<'_> {
         }
     }
 
-    /// A payload, a part, a message, a task, an update, or an object that holds one of them under its name. `around` is
-    /// the stream of what names none itself.
+    /// Walks a payload, a part, a message, a task, an update, or an object that holds one of them under its name.
+    /// `around` is the response stream of objects that name none themselves.
     fn body(&mut self, object: &ReceivedObject<'_>, around: ResponseStreamScope<'_>) {
         if self.payload(object, around) {
             return;
@@ -95,7 +96,7 @@ impl EventCarrierWalk<'_> {
         }
     }
 
-    /// A snapshot, in the order in which things happened: what was said, what is being said, what came of it.
+    /// Walks the snapshot of a task in the order in which its events happened: history, status, artifacts.
     fn task(&mut self, task: &ReceivedObject<'_>, around: ResponseStreamScope<'_>) {
         let id = task
             .text(ValueMember::Id)
@@ -133,7 +134,8 @@ impl EventCarrierWalk<'_> {
         }
     }
 
-    /// Only what the agent says is news; the user's own message may hold a call that it asks for.
+    /// Walks a message of the agent. Messages of the user are skipped: one may hold a call that the user asks for,
+    /// which is no event of a call.
     fn message(
         &mut self,
         message: &ReceivedObject<'_>,
@@ -183,7 +185,7 @@ impl EventCarrierWalk<'_> {
         }
     }
 
-    /// Takes an event in, or one of the two notes about steps. Says whether it was one.
+    /// Applies a payload if it is an event or one of the two notes about steps. Returns whether it was one.
     fn payload(&mut self, payload: &ReceivedObject<'_>, scope: ResponseStreamScope<'_>) -> bool {
         let Some(name) = payload.text(ValueMember::Type) else {
             return false;
@@ -196,7 +198,7 @@ impl EventCarrierWalk<'_> {
         match name.as_ref() {
             "start-step" => self.table.start_step(scope),
             "reset-step" => self.table.reset_step(scope, self.changes),
-            // The event of a module. Its `data` is the module's own and could look like an event of a call.
+            // `data` belongs to the module that emitted the event, and could look like an event of a call.
             "module-event" | "data-module-event" => {}
             _ => return false,
         }

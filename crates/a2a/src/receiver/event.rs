@@ -1,4 +1,4 @@
-//! One event of a call, in whichever vocabulary it came: the seed's, the AI SDK's from 4 to 7, or Google ADK's.
+//! One event of a call in any vocabulary: canonical, AI SDK 4 to 7, or Google ADK.
 
 use std::borrow::Cow;
 
@@ -7,31 +7,28 @@ use serde_json::{Number, value::RawValue};
 
 use super::object::{ReceivedObject, ValueMember, is_null, string};
 
-/// What an event says about its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceivedEventKind {
-    /// Arguments will follow.
+    /// The call is announced; its arguments follow.
     Start,
-    /// A piece of the arguments.
     Delta,
-    /// The pieces are complete; the arguments as a whole follow.
+    /// The pieces are complete; the whole arguments follow.
     InputEnd,
-    /// The call with its arguments.
     Call,
-    /// It succeeded, unless the event itself says otherwise.
+    /// The call succeeded, unless the members of the event mark a failure.
     Result,
-    /// It failed.
     Error,
-    /// Somebody did not let it run.
+    /// The call was denied and did not run.
     Denied,
-    /// Somebody is asked.
+    /// A person is asked about the call.
     ApprovalRequest,
-    /// Somebody answered.
+    /// A person answered the question.
     ApprovalResponse,
 }
 
 impl ReceivedEventKind {
-    /// By the payload's `type`. Exact: `tool_call`, `tool-weather` and `Tool-Call` are other people's.
+    /// The kind for the payload's `type`. The comparison is exact: `tool_call`, `tool-weather` and `Tool-Call` belong
+    /// to other protocols.
     pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "tool-call" | "tool-input-available" => Self::Call,
@@ -48,13 +45,13 @@ impl ReceivedEventKind {
     }
 }
 
-/// An event with its members by meaning.
+/// An event with access to its members by meaning.
 pub(super) struct ReceivedEvent<'o, 'a> {
     pub(super) said: ReceivedEventKind,
     members: &'o ReceivedObject<'a>,
-    /// AI SDK 5 and later put the call into approval events as an object of its own.
+    /// AI SDK 5 and later put the call into approval events as a nested object.
     call: Option<ReceivedObject<'a>>,
-    /// ADK says `name` for the tool and `response` for the output.
+    /// ADK uses `name` for the tool and `response` for the output.
     adk: bool,
 }
 
@@ -81,7 +78,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         }
     }
 
-    /// A part of Google's ADK, by what its metadata says it is.
+    /// An event from a part of Google's ADK. `adk_type` is the type in the metadata of the part.
     pub(super) fn of_adk(adk_type: &str, members: &'o ReceivedObject<'a>) -> Option<Self> {
         let said = match adk_type {
             "function_call" => ReceivedEventKind::Call,
@@ -116,7 +113,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         self.members.text(ValueMember::ToolName).or_else(inner)
     }
 
-    /// The arguments as a whole. `null` is one of them.
+    /// The whole arguments. `null` counts as a value.
     pub(super) fn input(&self) -> Option<&'a RawValue> {
         let own = |object: &ReceivedObject<'a>| {
             object
@@ -139,7 +136,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         named.or_else(|| self.input().filter(|raw| is_string(raw)))
     }
 
-    /// Arguments that are text and stay text.
+    /// Whether the arguments are text and stay text.
     pub(super) fn is_plain_text(&self) -> bool {
         self.members
             .text(ValueMember::InputEncoding)
@@ -155,7 +152,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
             .or_else(|| self.members.raw(ValueMember::Result))
     }
 
-    /// Where a failure is told, the best first.
+    /// The members that can describe a failure, the best first.
     pub(super) fn errors(&self) -> [Option<&'a RawValue>; 2] {
         [
             self.members.raw(ValueMember::Error),
@@ -163,7 +160,6 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         ]
     }
 
-    /// Whether a result is a failure after all.
     pub(super) fn is_failed_result(&self) -> bool {
         self.members.is_true(ValueMember::IsError)
             || self.output().is_none()
@@ -178,7 +174,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         self.members.text(ValueMember::ApprovalId)
     }
 
-    /// Why somebody said no, where somebody did.
+    /// The reason of a denial, if the event is one.
     pub(super) fn refusal(&self) -> Option<Cow<'a, str>> {
         let refused = match self.said {
             ReceivedEventKind::ApprovalResponse => self
@@ -197,9 +193,10 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         self.members.text(ValueMember::Reason).filter(|_| refused)
     }
 
-    /// Finite and not negative; whole numbers as integers, since some peers write every number as a float.
+    /// The duration, if it is finite and not negative. Whole numbers become integers, since some peers write every
+    /// number as a float.
     pub(super) fn duration(&self) -> Option<Number> {
-        /// Up to here every whole float is one integer.
+        /// Up to this number every whole float stands for one integer.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         let text = self.members.raw(ValueMember::DurationMs)?.get();
         if let Ok(integer) = text.parse::<u64>() {
@@ -214,7 +211,7 @@ impl<'o, 'a> ReceivedEvent<'o, 'a> {
         Number::from_f64(float)
     }
 
-    /// A date, perhaps with a time and an offset, as ISO 8601 writes them.
+    /// The start: a date, optionally with a time and an offset, as in ISO 8601.
     pub(super) fn started_at(&self) -> Option<Cow<'a, str>> {
         const LONGEST: usize = 64;
         let text = self.members.text(ValueMember::StartedAt)?;

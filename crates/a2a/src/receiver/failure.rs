@@ -1,20 +1,19 @@
-//! What a person may read of a failure, from the many ways peers write one.
+//! Extracts a message for people from the many forms of peers' failures.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::object::{is_null, string};
 
-/// Where a peer tells nothing.
+/// The message if the peer gives none.
 pub(super) const FAILED: &str = "Tool execution failed";
 pub(super) const DENIED: &str = "Tool call denied";
-/// AI SDK 7 takes a step back and begins it again.
+/// The message for calls of a step that AI SDK 7 restarts.
 pub(super) const SUPERSEDED: &str = "superseded";
 
-/// An error inside an error inside an error is followed this far.
 const DEPTH: u8 = 4;
 
-/// The first of several members that says something usable.
+/// The first of the members that holds a usable message.
 pub(super) fn message<'a>(members: impl IntoIterator<Item = Option<&'a RawValue>>) -> String {
     members
         .into_iter()
@@ -37,7 +36,7 @@ struct FailureObject<'a> {
 fn usable(raw: &RawValue, depth: u8) -> Option<String> {
     let text = raw.get();
     if text.starts_with('"') {
-        // Half a surrogate pair is no text; its escapes can still be read.
+        // A string with half a surrogate pair is not Unicode; its escaped form is still readable.
         let said = string(raw).map_or_else(|| text.trim_matches('"').to_owned(), String::from);
         return Some(said).filter(|said| !said.is_empty());
     }
@@ -68,7 +67,7 @@ fn usable(raw: &RawValue, depth: u8) -> Option<String> {
     Some(compact).filter(|compact| compact != "{}")
 }
 
-/// JSON without the space between its tokens.
+/// Removes the space between the tokens of a JSON text.
 fn compact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut quoted = false;

@@ -5,20 +5,21 @@ use serde_json::value::RawValue;
 use super::object::string;
 use crate::JsonText;
 
-/// The text so far, and the value once it is whole. Each byte is looked at once when it arrives and once more when the
-/// value closes, however many pieces there are.
+/// The text so far, and its value once it is complete. Each byte is read once on arrival and once more when the value
+/// closes, regardless of the number of pieces.
 #[derive(Debug, Default)]
 pub(super) struct ArgumentTextBuffer {
     text: String,
     state: ArgumentTextState,
     value: Option<JsonText>,
-    /// The first half of a surrogate pair that was cut between two pieces.
+    /// The first half of a surrogate pair that was split between two pieces.
     half: Option<u16>,
-    /// Nothing is taken any more, so that what is kept does not depend on where pieces were cut.
+    /// Set when a piece did not fit; every later piece is dropped too. Otherwise a short late piece could still fit,
+    /// and the kept text would depend on how the peer cut the pieces.
     full: bool,
 }
 
-/// How far the text is from being an object or a list.
+/// The progress of the text towards an object or a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ArgumentTextState {
     /// Only space so far.
@@ -29,14 +30,14 @@ enum ArgumentTextState {
         quoted: bool,
         escaped: bool,
     },
-    /// The value stands; only space may follow.
+    /// The value is complete; only space may follow.
     After,
-    /// It will never be one.
+    /// The text is not a JSON object or list.
     Never,
 }
 
 impl ArgumentTextBuffer {
-    /// Text that is never looked into.
+    /// A buffer for text that is not parsed.
     pub(super) fn plain() -> Self {
         Self {
             state: ArgumentTextState::Never,
@@ -44,7 +45,7 @@ impl ArgumentTextBuffer {
         }
     }
 
-    /// From now on the text is not looked into.
+    /// Stops parsing and keeps the text as text.
     pub(super) fn make_plain(&mut self) {
         self.state = ArgumentTextState::Never;
         self.value = None;
@@ -58,7 +59,7 @@ impl ArgumentTextBuffer {
         self.text.len() + self.value.as_ref().map_or(0, |value| value.as_str().len())
     }
 
-    /// What there is to show: the value if the text is one, else the text.
+    /// The value if the text is one, otherwise the text.
     pub(super) fn shown(&self) -> JsonText {
         self.value
             .clone()
@@ -70,7 +71,7 @@ impl ArgumentTextBuffer {
         self.value.as_ref()
     }
 
-    /// Takes a piece, a JSON string, up to so many bytes in all. Says whether anything was taken.
+    /// Takes in a piece (a JSON string), up to `most` bytes in all. Returns whether anything was taken in.
     pub(super) fn push(&mut self, piece: &RawValue, most: usize) -> bool {
         match string(piece) {
             Some(text) if self.half.is_none() => self.push_text(&text, most),
@@ -156,7 +157,7 @@ impl ArgumentTextBuffer {
         }
     }
 
-    /// A piece that begins or ends within a surrogate pair, joined with what the last one left.
+    /// Decodes a piece that begins or ends within a surrogate pair, joined with the half that the last piece left.
     fn joined(&mut self, json: &str) -> String {
         let mut units = Vec::from_iter(self.half.take());
         units_of(json, &mut units);
@@ -169,7 +170,7 @@ impl ArgumentTextBuffer {
     }
 }
 
-/// The UTF-16 units of a JSON string that is known to be well formed.
+/// The UTF-16 units of a well-formed JSON string.
 fn units_of(json: &str, units: &mut Vec<u16>) {
     let inner = json
         .strip_prefix('"')
@@ -202,7 +203,6 @@ fn units_of(json: &str, units: &mut Vec<u16>) {
     }
 }
 
-/// What JSON calls space.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

@@ -1,5 +1,5 @@
-//! Reads one JSON text into the few members that can matter, in one pass and without building what is not kept:
-//! values stay slices of the text, and only the containers that A2A puts around events are entered.
+//! Reads the members that matter from one JSON text, in one pass. Values stay slices of the text, and only the
+//! containers that A2A puts around events are entered; nothing else is allocated.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use crate::is_tool_events;
 
-/// Deep enough for a list of tasks with a sidecar in a message of its history, and no deeper.
+/// Enough for a list of tasks with a sidecar in a message of a task's history.
 const DEPTH: u8 = 12;
-/// How many objects of one text are kept: many times a task with every call that a stream may have, and still little
-/// memory when a peer sends nothing but braces.
+/// The most objects that are kept of one text. It is many times a task with every call that a stream may have, and
+/// bounds the memory when a peer sends only braces.
 const OBJECTS: u32 = 65_536;
 
 /// Members whose value is kept as text.
@@ -59,12 +59,12 @@ pub(super) enum ContainerMember {
     Artifacts,
     Data,
     History,
-    /// An element of a list that stands alone.
+    /// An element of a list at the top of the text.
     Item,
     Message,
     Metadata,
     Parts,
-    /// Under one of the extension's names, in the metadata of a part.
+    /// The value under one of the extension's names in the metadata of a part.
     Sidecar,
     Status,
     StatusUpdate,
@@ -161,17 +161,18 @@ impl MemberKey {
     }
 }
 
-/// An object, whatever it turns out to be: a payload, a part, a message, an update, a task or a JSON-RPC answer.
+/// Any object of a text: a payload, a part, a message, an update, a task or a JSON-RPC answer.
 #[derive(Default)]
 pub(super) struct ReceivedObject<'a> {
     members: [Option<&'a RawValue>; MEMBERS],
     children: Vec<(ContainerMember, ReceivedObject<'a>)>,
-    /// There were more objects than are kept.
+    /// Whether the text had more objects than are kept.
     pub(super) is_cut: bool,
 }
 
 impl<'a> ReceivedObject<'a> {
-    /// A whole JSON text. A list becomes an object with items; any other value one that holds nothing.
+    /// Reads a whole JSON text. A list becomes an object with items; any other value that is no object becomes an empty
+    /// object.
     pub(super) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let mut whole = ReceivedObject::default();
@@ -194,7 +195,7 @@ impl<'a> ReceivedObject<'a> {
         self.children.is_empty() && self.members.iter().all(Option::is_none)
     }
 
-    /// The member as it is written, `null` included.
+    /// The member as written, `null` included.
     pub(super) fn raw(&self, member: ValueMember) -> Option<&'a RawValue> {
         self.members[member as usize]
     }
@@ -203,12 +204,12 @@ impl<'a> ReceivedObject<'a> {
         self.raw(member).is_some()
     }
 
-    /// The member, where it says something other than `null`.
+    /// The member, unless it is `null`.
     pub(super) fn said(&self, member: ValueMember) -> Option<&'a RawValue> {
         self.raw(member).filter(|raw| !is_null(raw))
     }
 
-    /// The member, where it is a string that is not empty.
+    /// The member, if it is a non-empty string.
     pub(super) fn text(&self, member: ValueMember) -> Option<Cow<'a, str>> {
         self.raw(member)
             .and_then(string)
@@ -238,7 +239,7 @@ pub(super) fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
 }
 
-/// What a JSON string says; `None` for other values and for text that is no Unicode.
+/// The content of a JSON string; `None` for other values and for text that is not Unicode.
 pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
@@ -248,24 +249,22 @@ pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Where a value stands.
+/// The position of a value in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JsonValuePosition {
-    /// It is the whole text.
     Whole,
-    /// It is a member's value.
     Value,
     /// It is an element of a list that is a member's value.
     Element,
 }
 
-/// Enters a value, if it is an object or a list that may hold some; lets everything else pass.
+/// Enters a value that is an object or a list of objects, and skips everything else.
 struct ContainerVisitor<'o, 'a> {
     place: JsonValuePosition,
     child: ContainerMember,
     into: &'o mut ReceivedObject<'a>,
     depth: u8,
-    /// How many more objects may be kept.
+    /// The number of objects that may still be kept.
     budget: &'o mut u32,
 }
 
@@ -310,7 +309,7 @@ impl<'a> Visitor<'a> for ContainerVisitor<'_, 'a> {
         match self.place {
             JsonValuePosition::Whole => *self.into = object,
             JsonValuePosition::Value if !self.child.may_be_single() => {}
-            // Nothing that is looked for is in it, so the next one may be kept instead.
+            // The object held no member of interest, so its place in the budget is free again.
             JsonValuePosition::Value | JsonValuePosition::Element if object.is_empty() => {
                 *self.budget += 1;
             }

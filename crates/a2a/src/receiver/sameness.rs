@@ -1,15 +1,15 @@
-//! Whether two calls say the same: by a fingerprint of name and arguments that does not depend on the order of members,
-//! on space, or on whether a peer writes `2` or `2.0`. Needed only where an id comes again after its call has ended, and
-//! to remember calls that were taken out.
+//! Compares calls by a fingerprint of name and arguments. The fingerprint ignores the order of members, space, and
+//! whether a peer writes `2` or `2.0`. It is needed when an id comes again after its call has ended, and to remember
+//! calls that were taken out.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Two equal ones mean that a call is a repetition.
+/// The fingerprint of a call. Equal fingerprints mark a repetition.
 pub(super) fn fingerprint(name: Option<&str>, arguments: &str) -> u64 {
     mixed(name.map_or(0, |name| hashed(NAME, name)), value(arguments))
 }
 
-/// What a token says.
+/// The hash of a token. `kind` keeps tokens of different kinds apart.
 fn hashed(kind: u64, what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     kind.hash(&mut hasher);
@@ -17,7 +17,7 @@ fn hashed(kind: u64, what: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Two fingerprints as one, the order of which matters.
+/// Combines two fingerprints; the order matters.
 fn mixed(one: u64, other: u64) -> u64 {
     let mixed = (one.rotate_left(23) ^ other).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
@@ -35,7 +35,7 @@ enum FingerprintFrame {
     Object { sum: u64, key: Option<u64> },
 }
 
-/// Walks a well-formed text with a stack of its own, since nesting is the peer's choice.
+/// The fingerprint of a well-formed JSON text. The stack is explicit, because a peer chooses the nesting.
 fn value(text: &str) -> u64 {
     let mut stack = Vec::new();
     let mut rest = text;
@@ -90,7 +90,7 @@ fn value(text: &str) -> u64 {
     whole
 }
 
-/// Where a string that begins here ends.
+/// The end of the string at the beginning of the text.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -114,7 +114,7 @@ fn string(token: &str) -> u64 {
 }
 
 fn word(token: &str) -> u64 {
-    /// Up to here every whole float is one integer.
+    /// Up to this number every whole float stands for one integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Ok(integer) = token.parse::<i128>() {
         return hashed(WORD, integer);

@@ -1,22 +1,21 @@
-//! Response streams: where a call's id means something.
+//! Response streams. The id of a call is unique within one of them.
 
 use std::{
     collections::{BTreeSet, HashMap},
     hash::Hash,
 };
 
-/// What a response stream is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ResponseStreamScope<'a> {
-    /// Nothing: payloads and parts that stand alone.
+    /// The common stream of payloads and parts that stand alone.
     Bare,
     Task(&'a str),
     Message(&'a str),
-    /// The id of a JSON-RPC request, as it is written.
+    /// The id of a JSON-RPC request, as written.
     Request(&'a str),
 }
 
-/// The streams that hold calls, by what they are known by.
+/// The response streams that hold calls, by identity and by number.
 #[derive(Debug, Default)]
 pub(super) struct ResponseStreamIndex {
     bare: Option<u64>,
@@ -54,7 +53,7 @@ impl ResponseStreamIndex {
         self.streams.get_mut(&number)
     }
 
-    /// The stream of this name, new if it is. `step` is the first call that a step of it can have.
+    /// The stream of this scope, created if needed. `step` is the first call that a step of it can have.
     pub(super) fn entry(
         &mut self,
         scope: ResponseStreamScope<'_>,
@@ -85,7 +84,7 @@ impl ResponseStreamIndex {
         )
     }
 
-    /// Forgets a stream that holds no call any more.
+    /// Removes a stream that holds no calls.
     pub(super) fn forget(&mut self, number: u64) {
         let Some(stream) = self.streams.remove(&number) else {
             return;
@@ -99,7 +98,6 @@ impl ResponseStreamIndex {
     }
 }
 
-/// A scope that owns its text.
 #[derive(Debug)]
 enum OwnedStreamScope {
     Bare,
@@ -112,15 +110,15 @@ enum OwnedStreamScope {
 #[derive(Debug)]
 pub(super) struct ResponseStream {
     name: OwnedStreamScope,
-    /// Where each id leads.
+    /// The call or calls of each id.
     pub(super) slots: HashMap<Box<str>, CallIdEntry>,
-    /// Questions to people, by their id, with the call that each is about.
+    /// Open approval questions by id, with the call that each one is about.
     pub(super) approvals: HashMap<Box<str>, u64>,
     /// Calls that have not ended.
     pub(super) open: BTreeSet<u64>,
-    /// The first call of the step that runs.
+    /// The first call of the current step.
     pub(super) step: u64,
-    /// Calls that are held, open or not.
+    /// The number of held calls, open or ended.
     pub(super) held: usize,
 }
 
@@ -142,7 +140,6 @@ impl ResponseStream {
         }
     }
 
-    /// What it is known by.
     pub(super) fn scope(&self) -> ResponseStreamScope<'_> {
         match &self.name {
             OwnedStreamScope::Bare => ResponseStreamScope::Bare,
@@ -153,17 +150,17 @@ impl ResponseStream {
     }
 }
 
-/// The calls that one id has meant.
+/// The calls that one id stands for.
 #[derive(Debug)]
 pub(super) struct CallIdEntry {
-    /// The one that events go to.
+    /// The call that receives the events of this id.
     pub(super) current: u64,
-    /// Others under the same id, by their fingerprints: a peer reused the id, and a replay may come back to them.
+    /// Other calls under the same id, by fingerprint. The peer reused the id, and a replay may return to these calls.
     pub(super) others: Option<HashMap<u64, u64>>,
 }
 
 impl CallIdEntry {
-    /// Forgets a call that was taken out. Says whether the id leads nowhere now.
+    /// Removes a call that was taken out. Returns whether the id stands for no call any more.
     pub(super) fn lets_go(&mut self, serial: u64) -> bool {
         let Some(others) = &mut self.others else {
             return self.current == serial;

@@ -1,4 +1,4 @@
-//! The calls that are held, and which of them an event is about.
+//! The held calls, and the choice of the call that an event belongs to.
 
 use std::{
     borrow::Cow,
@@ -16,27 +16,25 @@ use super::{
 };
 use crate::ToolCallPart;
 
-/// Everything that a receiver holds.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedCallTable {
     bounds: ReceiverBounds,
     pub(super) tally: ReceiverCounts,
-    /// In order of first appearance.
+    /// Calls by serial number, which is the order of first appearance.
     calls: BTreeMap<u64, PartialToolCall>,
     next: u64,
     streams: ResponseStreamIndex,
-    /// Ended and not yet taken.
+    /// Calls that ended and were not taken out yet.
     ended: BTreeSet<u64>,
-    /// Bytes that the calls hold.
+    /// The size of the held calls.
     bytes: usize,
     taken: TakenCallMemory,
 }
 
-/// The call that an event goes to.
 #[derive(Clone, Copy)]
 struct EventTargetCall {
     serial: u64,
-    /// There was none before this event.
+    /// Whether this event began the call.
     is_new: bool,
 }
 
@@ -66,7 +64,7 @@ impl ReceivedCallTable {
         self.bytes
     }
 
-    /// Takes an event in, and adds what it changed.
+    /// Applies an event and appends the changes.
     pub(super) fn apply(
         &mut self,
         scope: ResponseStreamScope<'_>,
@@ -93,7 +91,7 @@ impl ReceivedCallTable {
         }
     }
 
-    /// The call that an answer is about: answers name the question only.
+    /// The call of an approval answer. Answers may name the question only.
     fn asked_about(
         &self,
         scope: ResponseStreamScope<'_>,
@@ -109,7 +107,7 @@ impl ReceivedCallTable {
             .copied()
     }
 
-    /// The call that an event goes to, begun if need be.
+    /// The call that an event belongs to, begun if needed.
     fn target(
         &mut self,
         scope: ResponseStreamScope<'_>,
@@ -120,6 +118,10 @@ impl ReceivedCallTable {
             .streams
             .get(scope)
             .and_then(|stream| stream.slots.get(id));
+        // No call with this id is held. An event may begin one, unless it repeats a call that was taken out: otherwise
+        // a replay of the stream would bring every ended call back. Only a `tool-call` has name and arguments to
+        // compare, so it alone can begin a second call under a remembered id. Every other event under such an id counts
+        // as late.
         let Some(slot) = held else {
             let begins = match event.said {
                 ReceivedEventKind::InputEnd | ReceivedEventKind::ApprovalResponse => false,
@@ -153,7 +155,7 @@ impl ReceivedCallTable {
         self.another(scope, id, event, ended)
     }
 
-    /// The call under a reused id that an event tells: one that is known already, or a new one if the last has ended.
+    /// The call under a reused id that a `tool-call` event belongs to: a known one, or a new one if the last has ended.
     fn another(
         &mut self,
         scope: ResponseStreamScope<'_>,
@@ -161,6 +163,9 @@ impl ReceivedCallTable {
         event: &ReceivedEvent<'_, '_>,
         ended: bool,
     ) -> Option<EventTargetCall> {
+        // A peer may reuse an id after its call has ended, so the calls under one id are told apart by fingerprint. A
+        // `tool-call` with a known fingerprint makes that call current again: when a stream is replayed, the later
+        // events carry the id alone and must reach the call that the replay has just repeated.
         let slot = self.streams.get(scope)?.slots.get(id)?;
         let serial = slot.current;
         let left = self.calls.get(&slot.current)?;
@@ -176,7 +181,7 @@ impl ReceivedCallTable {
                 is_new: false,
             },
             None if ended => self.begin(scope, id)?,
-            // Until it has ended, a call may be told anew.
+            // A call that has not ended may be described again.
             None => {
                 return Some(EventTargetCall {
                     serial,
@@ -221,7 +226,7 @@ impl ReceivedCallTable {
         stream.held += 1;
         stream.open.insert(serial);
         if let Some(slot) = stream.slots.get_mut(id) {
-            // Who begins a second call under an id puts the first one aside.
+            // A second call under an id replaces the first as the current one.
             slot.current = serial;
         } else {
             stream.slots.insert(
@@ -283,7 +288,7 @@ impl ReceivedCallTable {
         }
     }
 
-    /// A step begins: what is begun from now on belongs to it.
+    /// Begins a step: calls that begin from now on belong to it.
     pub(super) fn start_step(&mut self, scope: ResponseStreamScope<'_>) {
         let next = self.next;
         if let Some(stream) = self.streams.get_mut(scope) {
@@ -291,7 +296,7 @@ impl ReceivedCallTable {
         }
     }
 
-    /// The step that runs is taken back: its open calls will not be heard of again.
+    /// Takes the current step back and ends its open calls, which get no more events.
     pub(super) fn reset_step(
         &mut self,
         scope: ResponseStreamScope<'_>,
@@ -308,7 +313,7 @@ impl ReceivedCallTable {
         }
     }
 
-    /// The only call of a stream that is open.
+    /// The open call of a stream, if there is exactly one.
     pub(super) fn lone_open(
         &self,
         scope: ResponseStreamScope<'_>,
@@ -318,7 +323,7 @@ impl ReceivedCallTable {
         Some((serial, self.calls.get(&serial)?))
     }
 
-    /// Ends a call that no event of its own ends.
+    /// Ends a call for a reason that none of its own events gives.
     pub(super) fn fail(&mut self, serial: u64, message: &str, changes: &mut Vec<CallPartChange>) {
         let Some(call) = self.calls.get_mut(&serial) else {
             return;
@@ -339,7 +344,7 @@ impl ReceivedCallTable {
         });
     }
 
-    /// Takes out what has ended, in order of first appearance.
+    /// Takes out the ended calls, in order of first appearance.
     pub(super) fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
         let ended = std::mem::take(&mut self.ended);
         ended
@@ -355,7 +360,7 @@ impl ReceivedCallTable {
             .collect()
     }
 
-    /// Takes one call out, if it has ended.
+    /// Takes out one call, if it has ended.
     pub(super) fn take_one(&mut self, key: CallKey) -> Option<ToolCallPart> {
         self.ended
             .remove(&key.0)
@@ -405,7 +410,8 @@ fn step(call: &PartialToolCall, said: ReceivedEventKind) -> CallPhase {
     }
 }
 
-/// What a whole call says, in the form of [`PartialToolCall::fingerprint`]. An omitted name is the one that is known.
+/// The fingerprint of the call in a `tool-call` event, comparable with [`PartialToolCall::fingerprint`]. `known` replaces
+/// an omitted name.
 fn event_fingerprint(event: &ReceivedEvent<'_, '_>, known: Option<&str>) -> u64 {
     let name = event.name().or_else(|| known.map(Cow::Borrowed));
     fingerprint(

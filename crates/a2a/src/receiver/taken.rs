@@ -1,5 +1,5 @@
-//! What is remembered of calls that were taken out, so that a replay does not bring them back. A fixed number of
-//! fingerprints, the oldest forgotten first: nothing here grows with what a peer sends.
+//! Remembers calls that were taken out, so that a replay does not bring them back. It keeps a fixed number of
+//! fingerprints and drops the oldest first, so its memory does not grow with the events of a peer.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,27 +15,27 @@ pub(super) struct TakenCallMemory {
     oldest: VecDeque<u64>,
 }
 
-/// What is known of an id or of one call under it.
+/// The state of an id, or of one call under it, when the call was taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakenCallKnowledge {
-    /// The id was taken before anybody told the call itself, so that a call that comes late belongs to it.
+    /// No event had described the call, so a late `tool-call` belongs to it.
     Undescribed,
     Described,
 }
 
-/// What an event about a call that is not held can be.
+/// The relation of an event to the calls that were taken out under its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakenCallMatch {
-    /// Nothing was taken under this id, as far as is remembered.
+    /// No remembered call has this id.
     Nothing,
-    /// The same call was, or one that nobody had described.
+    /// The same call was taken out, or a call that no event had described.
     Same,
-    /// Another one was.
+    /// Another call was taken out under this id.
     Other,
 }
 
 impl TakenCallMemory {
-    /// Remembers a call, at most so many of them.
+    /// Remembers a call and keeps at most `most` of them.
     pub(super) fn remember(
         &mut self,
         scope: ResponseStreamScope<'_>,
@@ -68,7 +68,7 @@ impl TakenCallMemory {
         !self.known.is_empty() && self.known.contains_key(&self.hasher.hash_one((scope, id)))
     }
 
-    /// What a whole call with this fingerprint is; without one, nothing tells it from those that were taken.
+    /// Matches a `tool-call` event by its fingerprint. Without a fingerprint it counts as a repetition.
     pub(super) fn recall(
         &self,
         scope: ResponseStreamScope<'_>,

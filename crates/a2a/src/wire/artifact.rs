@@ -1,29 +1,29 @@
-//! What a task has made.
+//! Artifacts of a task.
 
 use serde_json::{Map, Value};
 
 use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError, values};
 use super::{A2aDialect, Part};
 
-/// What a task has made.
+/// An artifact of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artifact {
     /// Its id within the task.
     pub artifact_id: String,
-    /// For people.
+    /// A name for people.
     pub name: Option<String>,
-    /// For people, longer.
+    /// A longer text for people.
     pub description: Option<String>,
-    /// What it holds.
+    /// The content.
     pub parts: Vec<Part>,
-    /// The extensions it makes use of.
+    /// The extensions that the artifact uses.
     pub extensions: Vec<String>,
-    /// What else its author says of it.
+    /// Further data of the author.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl Artifact {
-    /// One of these parts.
+    /// An artifact with the given parts.
     pub fn new(artifact_id: impl Into<String>, parts: Vec<Part>) -> Self {
         Self {
             artifact_id: artifact_id.into(),
@@ -52,7 +52,7 @@ impl Artifact {
         })
     }
 
-    /// As the dialect writes it.
+    /// The artifact in the given dialect.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         JsonObjectWriter::default()
             .with("artifactId", self.artifact_id.as_str())

@@ -1,4 +1,4 @@
-//! The agent card: one text that peers of both dialects read.
+//! The agent card: one text for peers of both dialects.
 
 use serde_json::{Map, Value, json};
 
@@ -6,20 +6,20 @@ use super::A2aDialect;
 use super::members::JsonObjectWriter;
 use crate::CANONICAL_URI;
 
-/// The name of the one security scheme on the card.
+/// The name of the card's only security scheme.
 const SCHEME: &str = "bearer";
 
-/// An extension that the host has.
+/// An extension of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// Which.
+    /// The URI of the extension.
     pub uri: String,
-    /// For people.
+    /// A text for people.
     pub description: String,
 }
 
 impl Extension {
-    /// Tool events. Never marked as required: a peer that does not know them gets its result all the same.
+    /// The tool events extension. It is never required: a peer without it still gets its result.
     pub fn tool_events() -> Self {
         Self {
             uri: CANONICAL_URI.to_owned(),
@@ -32,24 +32,24 @@ impl Extension {
     }
 }
 
-/// Something the host can do: here, a tool.
+/// A skill of the host: here, a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// What a peer names it by.
+    /// The id of the skill.
     pub id: String,
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// What it does.
+    /// A description of the skill.
     pub description: String,
-    /// To find it by.
+    /// Words for searching.
     pub tags: Vec<String>,
-    /// What a peer might send, as texts.
+    /// Texts that a peer might send.
     pub examples: Vec<String>,
 }
 
 impl Skill {
     fn to_value(&self) -> Value {
-        // `tags` is required in both dialects, even when there are none.
+        // Both dialects require `tags`, even if it is empty.
         JsonObjectWriter::default()
             .with("id", self.id.as_str())
             .with("name", self.name.as_str())
@@ -60,22 +60,22 @@ impl Skill {
     }
 }
 
-/// What a host says of itself to peers.
+/// The description of a host for its peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentCard {
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the host.
     pub description: String,
-    /// The host's own version.
+    /// The host's version.
     pub version: String,
-    /// Where JSON-RPC and REST requests go.
+    /// The address of JSON-RPC and REST requests.
     pub url: String,
-    /// What it can do.
+    /// The skills of the host.
     pub skills: Vec<Skill>,
-    /// The extensions it has.
+    /// The extensions of the host.
     pub extensions: Vec<Extension>,
-    /// Whether known callers can ask for a fuller card.
+    /// Whether authenticated callers can ask for a fuller card.
     pub has_extended: bool,
     /// Whether callers need a bearer token.
     pub needs_token: bool,
@@ -84,8 +84,8 @@ pub struct AgentCard {
 impl AgentCard {
     /// The card with the members of both dialects.
     ///
-    /// Peers of 0.3 refuse one without `url`, peers of 1.0 one without `supportedInterfaces`; both pass over what they do
-    /// not know. `a2a.capabilities.extensions` is where readers of Mentionable's cards look.
+    /// Peers of 0.3 refuse a card without `url`, peers of 1.0 one without `supportedInterfaces`; both ignore members
+    /// that they do not know. Readers of Mentionable's cards look at `a2a.capabilities.extensions`.
     pub fn to_value(&self) -> Value {
         let extensions: Vec<Value> = self.extensions.iter().map(Extension::to_value).collect();
         let mut card = JsonObjectWriter::default()
@@ -130,7 +130,7 @@ impl AgentCard {
         card.done()
     }
 
-    /// In the order of preference.
+    /// The interfaces in the order of preference.
     fn interfaces(&self) -> Value {
         let at = |binding: &str, dialect: A2aDialect| json!({ "url": self.url, "protocolBinding": binding, "protocolVersion": dialect.version() });
         json!([
@@ -151,7 +151,7 @@ impl AgentCard {
     }
 }
 
-/// Both spellings of one scheme in one object.
+/// The security scheme, with the members of both dialects in one object.
 fn security_scheme() -> Value {
     let description = "A token of this host.";
     json!({

@@ -1,11 +1,11 @@
-//! Why a request is not done, in A2A's own words.
+//! Error codes and refusals of A2A.
 
 use serde_json::{Map, Value, json};
 
 use super::members::PeerMessageError;
 use super::{A2aDialect, UnsupportedVersion};
 
-/// Whose reasons they are, as the typed details of 1.0 say.
+/// The domain of the reasons in the typed details of 1.0.
 const DOMAIN: &str = "a2a-protocol.org";
 const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 
@@ -26,12 +26,12 @@ macro_rules! codes {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// The status of an answer to a REST request.
+            /// The HTTP status of a refused REST request.
             pub fn http_status(self) -> u16 {
                 match self { $(Self::$name => $status,)* }
             }
 
-            /// The status that gRPC would give, which REST answers name.
+            /// The corresponding status of gRPC, which REST answers name.
             pub fn grpc_status(self) -> &'static str {
                 match self { $(Self::$name => $grpc,)* }
             }
@@ -47,50 +47,50 @@ macro_rules! codes {
 codes! {
     /// The body is not JSON.
     ParseError = -32700, 400, "INVALID_ARGUMENT", "PARSE_ERROR";
-    /// It is JSON and no request.
+    /// The body is JSON, but not a request.
     InvalidRequest = -32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST";
-    /// There is no such method.
+    /// The method does not exist.
     MethodNotFound = -32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND";
-    /// The method takes something else.
+    /// The parameters do not fit the method.
     InvalidParams = -32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS";
-    /// The host's own fault.
+    /// An error of the host.
     Internal = -32603, 500, "INTERNAL", "INTERNAL_ERROR";
-    /// There is no such task, or it is not the caller's.
+    /// The task does not exist, or it belongs to another caller.
     TaskNotFound = -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND";
     /// The task has ended already.
     TaskNotCancelable = -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE";
-    /// Peers are not called back.
+    /// The host sends no push notifications.
     PushNotificationNotSupported = -32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED";
-    /// Not with this task, or not in its state.
+    /// The operation is not possible with this task or in its state.
     UnsupportedOperation = -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION";
-    /// A kind of part that is not taken.
+    /// The host does not accept this kind of part.
     ContentTypeNotSupported = -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED";
-    /// The agent behind it answered nonsense.
+    /// The agent behind the host gave an invalid answer.
     InvalidAgentResponse = -32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE";
-    /// There is no fuller card.
+    /// The host has no fuller card.
     ExtendedCardNotConfigured = -32007, 400, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED";
-    /// An extension must be used. New in 1.0.
+    /// The request must use an extension. New in 1.0.
     ExtensionSupportRequired = -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED";
-    /// The version is not spoken here. New in 1.0.
+    /// The host does not support the version. New in 1.0.
     VersionNotSupported = -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED";
-    /// The caller has as much as it may have for now. This host's own: the protocol has no code for it.
+    /// The caller has used up its share for now. A code of this host: the protocol has none.
     RateLimited = -32029, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED";
 }
 
-/// A request that is not done, and why.
+/// The reason why a request was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct A2aRefusal {
     /// The kind.
     pub code: ErrorCode,
-    /// For whoever wrote the peer.
+    /// A text for the author of the peer.
     pub message: String,
-    /// Facts for programs, such as the id of the task. Texts alone: protocol buffers allow nothing else.
+    /// Facts for programs, such as the id of the task. They are texts, because protocol buffers allow nothing else.
     pub facts: Vec<(&'static str, String)>,
 }
 
 impl A2aRefusal {
-    /// One without facts.
+    /// A refusal without facts.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -106,7 +106,7 @@ impl A2aRefusal {
         self
     }
 
-    /// The `error` of a JSON-RPC answer. In 1.0 with typed details, in 0.3 with the facts as they are.
+    /// The `error` of a JSON-RPC answer: with typed details in 1.0, with the plain facts in 0.3.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         let mut error = json!({ "code": self.code.number(), "message": self.message });
         let data = match dialect {
@@ -119,7 +119,7 @@ impl A2aRefusal {
         error
     }
 
-    /// The body of a REST answer, whose status is [`ErrorCode::http_status`].
+    /// The body of a REST answer; its status is [`ErrorCode::http_status`].
     pub fn to_rest(&self) -> Value {
         json!({
             "error": {

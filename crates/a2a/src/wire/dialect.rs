@@ -1,27 +1,27 @@
-//! Which of the two dialects a request is in.
+//! The two dialects, and the dialect of a request.
 
 use super::A2aMethod;
 
 /// A dialect of A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum A2aDialect {
-    /// Every object says its `kind`; roles and states are lower-case words.
+    /// Every object has a `kind`; roles and states are lower-case words.
     V0_3,
-    /// As the protocol's proto file writes JSON: no `kind`, roles and states are names of constants.
+    /// JSON as the protocol's proto file defines it: no `kind`, roles and states are names of constants.
     V1_0,
 }
 
-/// A version of A2A that is not spoken here.
+/// A version of A2A that this host does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A2A version `{0}` is not spoken here; 0.3 and 1.0 are")]
 pub struct UnsupportedVersion(String);
 
 impl A2aDialect {
-    /// The dialect of a JSON-RPC request: the version its header names, otherwise the one its method belongs to.
+    /// The dialect of a JSON-RPC request: the version in its header, otherwise the dialect of its method.
     ///
-    /// The protocol says that a request without the header is one of 0.3, but peers of 1.0 forget it, and no method has
-    /// the same name in both. An unknown method without a header is answered as 0.3 would be, unless it is in the
-    /// newer spelling.
+    /// By the protocol, a request without the header is one of 0.3. Peers of 1.0 forget the header, though, and no
+    /// method has the same name in both dialects, so the method decides. An unknown method without a header counts as
+    /// 0.3, unless it has the spelling of 1.0.
     pub fn of_request(version: Option<&str>, method: &str) -> Result<Self, UnsupportedVersion> {
         match version.map(str::trim).filter(|version| !version.is_empty()) {
             Some(version) => Self::of_version(version),
@@ -30,7 +30,7 @@ impl A2aDialect {
         }
     }
 
-    /// The dialect that a version belongs to: `0.3`, `0.3.0`, `1.0`, `1.1` …
+    /// The dialect of a version: `0.3`, `0.3.0`, `1.0`, `1.1` …
     pub fn of_version(version: &str) -> Result<Self, UnsupportedVersion> {
         let mut numbers = version.split('.');
         let known = match (numbers.next(), numbers.next()) {
@@ -43,7 +43,7 @@ impl A2aDialect {
             .ok_or_else(|| UnsupportedVersion(version.chars().take(32).collect()))
     }
 
-    /// As the version header and agent cards write it.
+    /// The version as the version header and agent cards write it.
     pub fn version(self) -> &'static str {
         match self {
             Self::V0_3 => "0.3",
@@ -51,7 +51,7 @@ impl A2aDialect {
         }
     }
 
-    /// The header that names extensions, in this dialect.
+    /// The header that names extensions in this dialect.
     pub fn extensions_header(self) -> &'static str {
         match self {
             Self::V0_3 => super::EXTENSIONS_0_3,

@@ -1,19 +1,19 @@
-//! JSON-RPC around it all.
+//! The JSON-RPC envelope.
 
 use serde_json::Value;
 
 use super::members::JsonObjectWriter;
 use super::{A2aDialect, A2aRefusal, ErrorCode};
 
-/// What a peer calls its request. Given back as it came.
+/// The id that a peer gives its request. Answers return it unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestId(Value);
 
 impl RequestId {
-    /// A longer text is no id: it would come back in every item of a stream.
+    /// A longer text is refused as an id: every item of a stream repeats it.
     const LONGEST: usize = 256;
 
-    /// Of a request that could not be read as far as its id.
+    /// The id for a request whose id could not be read.
     pub const NONE: Self = Self(Value::Null);
 
     fn read(value: &Value) -> Option<Self> {
@@ -26,19 +26,19 @@ impl RequestId {
     }
 }
 
-/// A request, apart from what its method makes of the rest.
+/// A request whose parameters are not read yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct A2aRequest {
-    /// What the peer calls it.
+    /// The request's id.
     pub id: RequestId,
-    /// The method by its name in whichever dialect.
+    /// The method under its name in either dialect.
     pub method: String,
-    /// What the method takes; `null` where there is nothing.
+    /// The parameters; `null` if there are none.
     pub params: Value,
 }
 
 impl A2aRequest {
-    /// Reads the envelope. A refusal comes with the id to answer under, as far as there is one.
+    /// Reads the envelope. An error holds the id to answer under, as far as it could be read.
     pub fn read(value: &Value) -> Result<Self, (RequestId, A2aRefusal)> {
         let invalid = |id: RequestId, message: &str| {
             (id, A2aRefusal::new(ErrorCode::InvalidRequest, message))
@@ -84,7 +84,7 @@ pub fn answer(id: &RequestId, result: Value) -> Value {
     envelope(id, "result", result)
 }
 
-/// The answer to a request that was not done.
+/// The answer to a refused request.
 pub fn refused(id: &RequestId, refusal: &A2aRefusal, dialect: A2aDialect) -> Value {
     envelope(id, "error", refusal.to_value(dialect))
 }

@@ -1,8 +1,8 @@
-//! Reading members of objects that peers wrote.
+//! Reads and writes members of JSON objects.
 
 use serde_json::{Map, Value};
 
-/// What a peer sent cannot be read. Names the place, for whoever wrote the peer.
+/// An object of a peer that cannot be read. Names the place for the author of the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{place}` {expected}")]
 pub struct PeerMessageError {
@@ -19,7 +19,7 @@ impl PeerMessageError {
     }
 }
 
-/// An object with the place it was found at.
+/// An object and its place in the message.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectMembers<'a> {
     map: &'a Map<String, Value>,
@@ -34,12 +34,12 @@ impl<'a> ObjectMembers<'a> {
         Ok(Self { map, place })
     }
 
-    /// A member; `null` is as good as none.
+    /// A member; `null` counts as absent.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name).filter(|value| !value.is_null())
     }
 
-    /// A member that may be `null`.
+    /// A member, which may be `null`.
     pub(super) fn raw(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name)
     }
@@ -52,7 +52,7 @@ impl<'a> ObjectMembers<'a> {
         format!("{}.{name}", self.place)
     }
 
-    /// A text that must be there and say something.
+    /// A required, non-empty text.
     pub(super) fn required_text(&self, name: &str) -> Result<String, PeerMessageError> {
         self.text(name)?
             .filter(|text| !text.is_empty())
@@ -67,7 +67,7 @@ impl<'a> ObjectMembers<'a> {
         }
     }
 
-    /// As [`text`](Self::text); empty is none, which is how protocol buffers leave a text out.
+    /// Like [`text`](Self::text), but an empty text counts as absent: protocol buffers leave a text out that way.
     pub(super) fn said(&self, name: &str) -> Result<Option<String>, PeerMessageError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
@@ -76,7 +76,7 @@ impl<'a> ObjectMembers<'a> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            // Query strings have nothing but text.
+            // Query strings hold only text.
             Some(Value::String(text)) if text == "true" || text == "false" => {
                 Ok(Some(text == "true"))
             }
@@ -118,12 +118,12 @@ impl<'a> ObjectMembers<'a> {
         }
     }
 
-    /// Reads each item of a list, told where it is.
-    /// Metadata that says nothing counts as none.
+    /// The metadata; an empty object counts as absent.
     pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, PeerMessageError> {
         Ok(self.object("metadata")?.filter(|map| !map.is_empty()))
     }
 
+    /// Reads each item of a list; `read` also gets the place of the item.
     pub(super) fn each<T>(
         &self,
         name: &str,
@@ -134,17 +134,17 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
-/// What each item is on the wire.
+/// The wire form of each item.
 pub(super) fn values<T>(items: &[T], value: impl Fn(&T) -> Value) -> Vec<Value> {
     items.iter().map(value).collect()
 }
 
-/// Puts an object together, leaving out what there is not.
+/// Builds an object and leaves out absent members.
 #[derive(Default)]
 pub(super) struct JsonObjectWriter(Map<String, Value>);
 
 impl JsonObjectWriter {
-    /// With the `kind` that 0.3 wants.
+    /// An object with the `kind` that 0.3 requires.
     pub(super) fn of_kind(dialect: super::A2aDialect, kind: &str) -> Self {
         match dialect {
             super::A2aDialect::V0_3 => Self::default().with("kind", kind),
@@ -164,7 +164,7 @@ impl JsonObjectWriter {
         }
     }
 
-    /// A list, unless it is empty.
+    /// Adds a list, unless it is empty.
     pub(super) fn list(self, name: &str, items: Vec<Value>) -> Self {
         if items.is_empty() {
             self

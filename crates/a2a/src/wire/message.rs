@@ -1,4 +1,4 @@
-//! What one side says to the other.
+//! Messages of A2A.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError, values};
 use super::{A2aDialect, Part};
 use crate::{CANONICAL_URI, is_tool_events};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageRole {
     /// The client.
@@ -16,7 +16,7 @@ pub enum MessageRole {
 }
 
 impl MessageRole {
-    /// The word of the dialect.
+    /// The word for the role in the given dialect.
     pub fn as_str(self, dialect: A2aDialect) -> &'static str {
         match (self, dialect) {
             (Self::User, A2aDialect::V0_3) => "user",
@@ -35,29 +35,29 @@ impl MessageRole {
     }
 }
 
-/// What one side says to the other.
+/// A message of a client or of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its own id, made by whoever speaks.
+    /// The message's id, made by its author.
     pub message_id: String,
-    /// Who speaks.
+    /// The author.
     pub role: MessageRole,
-    /// What is said.
+    /// The content.
     pub parts: Vec<Part>,
-    /// The task it belongs to.
+    /// The task that the message belongs to.
     pub task_id: Option<String>,
-    /// The conversation it belongs to.
+    /// The conversation that the message belongs to.
     pub context_id: Option<String>,
-    /// The extensions it makes use of.
+    /// The extensions that the message uses.
     pub extensions: Vec<String>,
-    /// Other tasks it speaks of.
+    /// Other tasks that the message refers to.
     pub reference_task_ids: Vec<String>,
-    /// What else its author says of it.
+    /// Further data of the author.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl Message {
-    /// What the host says in a task.
+    /// A message of the host.
     pub fn agent(message_id: impl Into<String>, parts: Vec<Part>) -> Self {
         Self {
             message_id: message_id.into(),
@@ -71,7 +71,7 @@ impl Message {
         }
     }
 
-    /// As part of a task.
+    /// Makes the message part of a task.
     #[must_use]
     pub fn within(mut self, task_id: impl Into<String>, context_id: impl Into<String>) -> Self {
         self.task_id = Some(task_id.into());
@@ -79,26 +79,26 @@ impl Message {
         self
     }
 
-    /// Says that its parts are tool events.
+    /// Marks the parts of the message as tool events.
     #[must_use]
     pub fn with_tool_events(mut self) -> Self {
         self.extensions.push(CANONICAL_URI.to_owned());
         self
     }
 
-    /// With what else is to be said of it.
+    /// Adds metadata.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// Whether it names the tool events extension.
+    /// Whether the message names the tool events extension.
     pub fn activates_tool_events(&self) -> bool {
         self.extensions.iter().any(|uri| is_tool_events(uri))
     }
 
-    /// Reads a message of either dialect. A role that is missing is the user's: only clients write to hosts.
+    /// Reads a message of either dialect. A missing role counts as the user's, because only clients write to hosts.
     pub fn read(value: &Value) -> Result<Self, PeerMessageError> {
         Self::read_at(value, "message")
     }
@@ -126,7 +126,7 @@ impl Message {
         })
     }
 
-    /// As the dialect writes it.
+    /// The message in the given dialect.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         JsonObjectWriter::of_kind(dialect, "message")
             .with("messageId", self.message_id.as_str())

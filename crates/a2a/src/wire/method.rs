@@ -1,29 +1,29 @@
-//! What a peer can ask for.
+//! The methods of A2A.
 
 use super::A2aDialect;
 
-/// A method of A2A, whatever its name in a dialect.
+/// A method of A2A, independent of its name in a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum A2aMethod {
-    /// A message; the answer is a task or a message.
+    /// Sends a message; the answer is a task or a message.
     Send,
-    /// A message; the answer is a stream.
+    /// Sends a message; the answer is a stream.
     SendStreaming,
-    /// A task as it is now.
+    /// Returns a task.
     GetTask,
-    /// The tasks of the caller. Only in 1.0.
+    /// Lists the caller's tasks. Only in 1.0.
     ListTasks,
-    /// A task shall stop.
+    /// Cancels a task.
     CancelTask,
-    /// The stream of a task once more.
+    /// Opens the stream of a task again.
     Subscribe,
-    /// The card that only known callers see.
+    /// Returns the card for authenticated callers.
     ExtendedCard,
     /// One of the four methods on push notifications.
     PushConfig,
 }
 
-/// Each method with its name in 0.3 and in 1.0.
+/// Each method with its names in 0.3 and in 1.0.
 const NAMES: &[(A2aMethod, Option<&str>, &str)] = &[
     (A2aMethod::Send, Some("message/send"), "SendMessage"),
     (
@@ -67,7 +67,7 @@ const NAMES: &[(A2aMethod, Option<&str>, &str)] = &[
 ];
 
 impl A2aMethod {
-    /// The method of that name, and the dialect that calls it so.
+    /// The method with that name, and the dialect that uses the name.
     pub fn named(name: &str) -> Option<(Self, A2aDialect)> {
         NAMES.iter().find_map(|&(method, older, newer)| {
             if older == Some(name) {

@@ -1,14 +1,14 @@
-//! Whole numbers that arrive with a point.
+//! Whole numbers that are written with a decimal point.
 
 use serde_json::{Number, Value};
 
-/// Up to here every whole number is exact in a double.
+/// Up to this number every whole number is exact in a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value with every whole number that was written with a point made an integer again: `2.0` becomes `2`.
+/// Turns every whole number with a decimal point into an integer: `2.0` becomes `2`.
 ///
-/// Peers that keep JSON in protocol buffers turn every number into a double, so that an argument would no longer fit a
-/// schema that wants an integer. Beyond 2^53 a double stands for several integers, so such numbers stay as they are.
+/// Peers that keep JSON in protocol buffers turn every number into a double; the arguments would no longer match a
+/// schema that requires an integer. Beyond 2^53 a double stands for several integers, so such numbers are unchanged.
 pub fn narrowed(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(narrowed_number(number)),
@@ -30,8 +30,8 @@ fn narrowed_number(number: Number) -> Number {
     whole.map_or(number, |float| Number::from(float as i64))
 }
 
-/// A count as peers write it: an integer, the same with a point, or digits in a text, as query strings and protocol
-/// buffers have it.
+/// A count in any form that peers write: an integer, an integer with a decimal point, or digits in a text, as in query
+/// strings and protocol buffers.
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| {

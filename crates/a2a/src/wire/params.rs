@@ -1,30 +1,31 @@
-//! What the methods take. The same types serve JSON-RPC and, made of a path and a query string, the REST routes.
+//! The parameters of the methods. JSON-RPC uses these types directly; REST routes build them from a path and a query
+//! string.
 
 use serde_json::{Map, Value};
 
 use super::members::{ObjectMembers, PeerMessageError};
 use super::{A2aDialect, Message, MessageRole, TaskState};
 
-/// Where the readers say that a mistake is.
 const PLACE: &str = "params";
 
-/// Of a message that is sent, streamed or not.
+/// The parameters of a message, streamed or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendParams {
     /// The message.
     pub message: Message,
-    /// Whether the answer waits until the task has ended or needs something.
+    /// Whether the answer waits until the task ends or needs input.
     pub blocking: bool,
-    /// How much of the history the answer shall hold at most.
+    /// The most messages of the history in the answer.
     pub history_length: Option<u64>,
-    /// Whether the peer wants to be told by push notifications.
+    /// Whether the peer asks for push notifications.
     pub wants_push: bool,
-    /// What else the peer says.
+    /// Further data of the peer.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl SendParams {
-    /// Reads them. Only the user sends messages, and says something. In 0.3 `blocking: false`, in 1.0 `returnImmediately: true` asks for an answer at once.
+    /// Reads the parameters. The message must be the user's and must not be empty. `blocking: false` in 0.3 and
+    /// `returnImmediately: true` in 1.0 ask for an answer at once.
     pub fn read(params: &Value, dialect: A2aDialect) -> Result<Self, PeerMessageError> {
         let params = ObjectMembers::of(params, PLACE)?;
         let message = params
@@ -64,20 +65,20 @@ impl SendParams {
     }
 }
 
-/// Of one task: to get it, cancel it or follow it.
+/// The parameters for one task: to get it, cancel it or follow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskParams {
-    /// Which task.
+    /// The task's id.
     pub id: String,
-    /// How much of its history the answer shall hold at most.
+    /// The most messages of the history in the answer.
     pub history_length: Option<u64>,
 }
 
 impl TaskParams {
-    /// Reads them.
+    /// Reads the parameters.
     pub fn read(params: &Value) -> Result<Self, PeerMessageError> {
         let params = ObjectMembers::of(params, PLACE)?;
-        // The older proto spelling; some peers of 1.0 still send it.
+        // The older proto spelling, which some peers of 1.0 still send.
         let resource = params.said("name")?;
         let named = resource
             .as_deref()
@@ -94,22 +95,22 @@ impl TaskParams {
     }
 }
 
-/// Of a list of tasks.
+/// The parameters of a list of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListParams {
-    /// Only of that conversation.
+    /// Limits the list to a conversation.
     pub context_id: Option<String>,
-    /// Only in that state.
+    /// Limits the list to a state.
     pub status: Option<TaskState>,
-    /// How many at most, 1 to 100.
+    /// The most tasks of a page, 1 to 100.
     pub page_size: u64,
-    /// Where the page before ended.
+    /// The end of the page before.
     pub page_token: Option<String>,
-    /// How much of each history; by default none.
+    /// The most messages of each history; none by default.
     pub history_length: Option<u64>,
-    /// Only those whose status changed at or after that time, as ISO 8601.
+    /// Limits the list to tasks whose status changed at or after this time, as ISO 8601.
     pub status_timestamp_after: Option<String>,
-    /// Whether artifacts come with them.
+    /// Whether the tasks include their artifacts.
     pub include_artifacts: bool,
 }
 
@@ -118,7 +119,7 @@ impl ListParams {
     const MOST: u64 = 100;
     const USUAL: u64 = 50;
 
-    /// Reads them; nothing at all is a list without conditions.
+    /// Reads the parameters; without any, the list has no conditions.
     pub fn read(params: &Value) -> Result<Self, PeerMessageError> {
         let nothing = Value::Object(Map::new());
         let params = if params.is_null() { &nothing } else { params };
@@ -134,7 +135,7 @@ impl ListParams {
         };
         Ok(Self {
             context_id: params.said("contextId")?,
-            // The unspecified state asks for every state.
+            // The unspecified state stands for every state.
             status: status.filter(|&status| status != TaskState::Unknown),
             page_size,
             page_token: params.said("pageToken")?,

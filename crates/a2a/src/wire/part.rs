@@ -6,7 +6,7 @@ use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError};
 use super::{A2aDialect, narrowed};
 use crate::ToolEvent;
 
-/// What a part holds.
+/// The content of a part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartContent {
     /// Text.
@@ -15,40 +15,41 @@ pub enum PartContent {
     Data(Value),
     /// Bytes, in base64.
     Raw(String),
-    /// Where a file is.
+    /// The address of a file.
     Url(String),
 }
 
 /// A piece of a message or of an artifact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What it holds.
+    /// The content.
     pub content: PartContent,
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: Option<String>,
-    /// The name of a file.
+    /// A file name.
     pub filename: Option<String>,
-    /// What else its author says of it.
+    /// Further data of the author.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// 0.3 takes only objects as data. The official SDK puts anything else under `value` and marks that with this.
+/// 0.3 allows only objects as data. The official SDK puts other values under `value` and marks the part with this
+/// member of its metadata.
 const WRAPPED: &str = "data_part_compat";
 
 impl Part {
-    /// Text.
+    /// A part with text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(PartContent::Text(text.into()))
     }
 
-    /// JSON.
+    /// A part with JSON.
     pub fn data(data: Value) -> Self {
         Self::of(PartContent::Data(data))
     }
 
-    /// A tool event, which is data.
+    /// A part with a tool event.
     pub fn event(event: &ToolEvent) -> Self {
-        // Of strings, numbers and values: nothing in an event can fail to be written.
+        // An event consists of strings, numbers and JSON values, so its serialization cannot fail.
         Self::data(serde_json::to_value(event).unwrap_or_default())
     }
 
@@ -103,7 +104,7 @@ impl Part {
         })
     }
 
-    /// As the dialect writes it.
+    /// The part in the given dialect.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         match dialect {
             A2aDialect::V0_3 => self.older(),
@@ -111,7 +112,7 @@ impl Part {
         }
     }
 
-    /// The JSON it holds, with whole numbers as integers, where it holds some.
+    /// The JSON of a data part, with whole numbers as integers.
     pub fn narrowed_data(&self) -> Option<Value> {
         match &self.content {
             PartContent::Data(data) => Some(narrowed(data.clone())),

@@ -1,22 +1,22 @@
-//! What follows a message: one answer, or a stream of items.
+//! Answers to a message: a single one, or the items of a stream.
 
 use serde_json::{Map, Value};
 
 use super::members::{JsonObjectWriter, ObjectMembers, PeerMessageError};
 use super::{A2aDialect, Artifact, Message, Task, TaskStatus};
 
-/// A task got further.
+/// A new status of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusUpdate {
     /// The task.
     pub task_id: String,
     /// The conversation it belongs to.
     pub context_id: String,
-    /// How far it is now.
+    /// The new status.
     pub status: TaskStatus,
-    /// The stream ends with this one. Only 0.3 says so; in 1.0 the stream just closes.
+    /// Whether this is the last item. Only 0.3 writes it; in 1.0 the stream just closes.
     pub last: bool,
-    /// What else there is to say.
+    /// Further data.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -50,20 +50,20 @@ impl StatusUpdate {
     }
 }
 
-/// A task made something.
+/// An artifact, or a piece of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArtifactUpdate {
     /// The task.
     pub task_id: String,
     /// The conversation it belongs to.
     pub context_id: String,
-    /// What it made.
+    /// The artifact or its next piece.
     pub artifact: Artifact,
-    /// It goes on where an earlier update of that artifact ended.
+    /// Whether the parts continue an earlier update of the same artifact.
     pub append: bool,
-    /// Nothing more of it follows.
+    /// Whether the artifact is complete.
     pub last_chunk: bool,
-    /// What else there is to say.
+    /// Further data.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -98,13 +98,13 @@ impl ArtifactUpdate {
 /// One item of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamItem {
-    /// The task as it is: first in a stream about one.
+    /// The current task: the first item of a stream about a task.
     Task(Task),
-    /// The whole answer, where there is no task.
+    /// The whole answer, if there is no task.
     Message(Message),
-    /// The task got further.
+    /// A new status.
     Status(StatusUpdate),
-    /// The task made something.
+    /// An artifact.
     Artifact(ArtifactUpdate),
 }
 
@@ -115,7 +115,7 @@ impl StreamItem {
         if let Some(task) = item.get("task") {
             return Task::read_at(task, "result.task").map(Self::Task);
         }
-        // In 0.3 no item has a member `message` itself; a status keeps it one level lower.
+        // In 0.3 no item has a member `message` of its own; the message of a status is nested one level deeper.
         if let Some(message) = item.get("message") {
             return Message::read_at(message, "result.message").map(Self::Message);
         }
@@ -137,7 +137,7 @@ impl StreamItem {
         }
     }
 
-    /// As the dialect writes it, without its JSON-RPC envelope.
+    /// The item in the given dialect, without its JSON-RPC envelope.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         let (member, value) = match self {
             Self::Task(task) => ("task", task.to_value(dialect)),
@@ -149,17 +149,17 @@ impl StreamItem {
     }
 }
 
-/// The one answer to a message that is not streamed.
+/// The answer to a message that is not streamed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SendAnswer {
-    /// A task was made of it.
+    /// The message created a task.
     Task(Task),
-    /// There was no work in it.
+    /// The message needed no task.
     Message(Message),
 }
 
 impl SendAnswer {
-    /// As the dialect writes it, without its JSON-RPC envelope.
+    /// The answer in the given dialect, without its JSON-RPC envelope.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         let (member, value) = match self {
             Self::Task(task) => ("task", task.to_value(dialect)),
@@ -169,7 +169,7 @@ impl SendAnswer {
     }
 }
 
-/// Only 1.0 says what a value is by the member that holds it.
+/// Wraps a value in the member that names its kind. Only 1.0 does so.
 fn wrapped(dialect: A2aDialect, member: &str, value: Value) -> Value {
     match dialect {
         A2aDialect::V0_3 => value,

@@ -1,4 +1,4 @@
-//! Work under way, or done.
+//! Tasks and their states.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::{A2aDialect, Artifact, Message};
 
 macro_rules! states {
     ($($(#[$doc:meta])* $name:ident = $older:literal, $newer:literal;)*) => {
-        /// How far a task is.
+        /// The state of a task.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum TaskState {
             $($(#[$doc])* $name,)*
@@ -17,7 +17,7 @@ macro_rules! states {
             /// Every state.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The word of the dialect.
+            /// The word for the state in the given dialect.
             pub fn as_str(self, dialect: A2aDialect) -> &'static str {
                 match (self, dialect) {
                     $((Self::$name, A2aDialect::V0_3) => $older,
@@ -36,28 +36,28 @@ macro_rules! states {
 }
 
 states! {
-    /// Taken, not begun.
+    /// Accepted and not begun.
     Submitted = "submitted", "TASK_STATE_SUBMITTED";
-    /// Under way.
+    /// Running.
     Working = "working", "TASK_STATE_WORKING";
     /// Waiting for an answer.
     InputRequired = "input-required", "TASK_STATE_INPUT_REQUIRED";
     /// Waiting for credentials.
     AuthRequired = "auth-required", "TASK_STATE_AUTH_REQUIRED";
-    /// Done.
+    /// Ended with success.
     Completed = "completed", "TASK_STATE_COMPLETED";
-    /// Stopped on request.
+    /// Canceled on request.
     Canceled = "canceled", "TASK_STATE_CANCELED";
-    /// Not done.
+    /// Ended with a failure.
     Failed = "failed", "TASK_STATE_FAILED";
-    /// Not taken.
+    /// Not accepted.
     Rejected = "rejected", "TASK_STATE_REJECTED";
-    /// Nobody can say.
+    /// The state is unknown.
     Unknown = "unknown", "TASK_STATE_UNSPECIFIED";
 }
 
 impl TaskState {
-    /// Whether nothing can follow.
+    /// Whether the task has ended.
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Completed | Self::Canceled | Self::Failed | Self::Rejected => true,
@@ -79,14 +79,14 @@ impl TaskState {
     }
 }
 
-/// How far a task is, and since when.
+/// The state of a task and the time of its last change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskStatus {
-    /// How far it is.
+    /// The state.
     pub state: TaskState,
-    /// What there is to say about that.
+    /// A message about the state.
     pub message: Option<Message>,
-    /// Since when, as ISO 8601.
+    /// The time of the change, as ISO 8601.
     pub timestamp: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl TaskStatus {
         })
     }
 
-    /// As the dialect writes it.
+    /// The status in the given dialect.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         JsonObjectWriter::default()
             .with("state", self.state.as_str(dialect))
@@ -122,25 +122,25 @@ impl TaskStatus {
     }
 }
 
-/// Work under way, or done.
+/// A task, running or ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Made by the host.
+    /// The id, made by the host.
     pub id: String,
     /// The conversation it belongs to.
     pub context_id: String,
-    /// How far it is.
+    /// The status.
     pub status: TaskStatus,
-    /// What it has made.
+    /// The artifacts so far.
     pub artifacts: Vec<Artifact>,
-    /// What was said, oldest first.
+    /// The messages so far, oldest first.
     pub history: Vec<Message>,
-    /// What else there is to say.
+    /// Further data.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl Task {
-    /// With at most so many messages of its history, the newest; `None` keeps all.
+    /// Keeps the newest messages of the history, at most `most`; `None` keeps all.
     #[must_use]
     pub fn with_history(mut self, most: Option<u64>) -> Self {
         let most = most.map_or(usize::MAX, |most| {
@@ -171,7 +171,7 @@ impl Task {
         })
     }
 
-    /// As the dialect writes it.
+    /// The task in the given dialect.
     pub fn to_value(&self, dialect: A2aDialect) -> Value {
         JsonObjectWriter::of_kind(dialect, "task")
             .with("id", self.id.as_str())
@@ -190,23 +190,23 @@ impl Task {
     }
 }
 
-/// Some of the caller's tasks. Only 1.0 asks for them.
+/// A page of the caller's tasks. Only 1.0 has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskPage {
     /// The tasks, newest first.
     pub tasks: Vec<Task>,
-    /// What to ask for the next page with; empty: this is the last.
+    /// The token that requests the next page; empty on the last page.
     pub next_page_token: String,
-    /// How many were asked for at most.
+    /// The most tasks of a page.
     pub page_size: u64,
-    /// How many there are on all pages.
+    /// The number of tasks on all pages.
     pub total_size: u64,
 }
 
 impl TaskPage {
-    /// As 1.0 writes it.
+    /// The page in the form of 1.0.
     pub fn to_value(&self) -> Value {
-        // All four members are required, even when empty.
+        // The protocol requires all four members, even if they are empty.
         JsonObjectWriter::default()
             .with(
                 "tasks",

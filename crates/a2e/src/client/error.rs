@@ -1,11 +1,11 @@
-//! What can go wrong between an agent and its host. How a tool fails is no error: that is a
+//! Errors between an agent and its host. A failure of a tool is no error here: it is a
 //! [`ToolResult`](crate::ToolResult) with `success` false.
 
 use std::{fmt, io, process::ExitStatus, time::Duration};
 
 use crate::{ErrorCode, ErrorMessage};
 
-/// Why there is no connection.
+/// The reason why a connection failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -14,26 +14,26 @@ pub enum ConnectError {
         "the host's address cannot be used: {reason}\nhint: it looks like `http://127.0.0.1:8765`"
     )]
     Address {
-        /// What is wrong with it. The address itself may hold a password and is left out.
+        /// The problem. The address itself may hold a password and is left out.
         reason: String,
     },
-    /// The system's certificates, or whatever else the HTTP client needs, cannot be had.
+    /// The HTTP client cannot be set up, for example because the system's certificates are missing.
     #[error("the HTTP client cannot be set up")]
     Setup {
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nobody answers there.
+    /// No server answers at the address.
     #[error(
         "the host cannot be reached\nhint: see that it is running and that the address is right"
     )]
     Unreachable {
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Somebody answers there, but not as an A2E host does.
+    /// A server answers at the address, but not as an A2E host does.
     #[error(
         "the host answered {what} with status {status}\nhint: see that the address is one of an A2E host"
     )]
@@ -43,37 +43,37 @@ pub enum ConnectError {
         /// The HTTP status.
         status: u16,
     },
-    /// The host's program cannot be started.
+    /// The program of the host cannot be started.
     #[error("`{program}` cannot be started")]
     Spawn {
         /// The program.
         program: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The host does not let this agent in.
+    /// The host refused this agent.
     #[error("the host refused the handshake: {reason}{}", refusal_hint(.reason))]
     Refused {
-        /// The host's word for why, such as `auth_failed`.
+        /// The host's reason, such as `auth_failed`.
         reason: String,
     },
-    /// The handshake was answered with an error.
+    /// The host answered the handshake with an error.
     #[error("the host answered the handshake with an error: {0}")]
     Protocol(ProtocolError),
-    /// The handshake's answer cannot be read.
+    /// The answer to the handshake cannot be read.
     #[error("the host's answer to the handshake cannot be read: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The host went away before it had answered.
+    /// The host disconnected before it answered.
     #[error("the host went away during the handshake: {0}")]
     HostGone(HostDeparture),
-    /// The handshake was not answered in time.
+    /// The host did not answer the handshake in time.
     #[error("the host did not answer the handshake within {after:?}")]
     Timeout {
-        /// How long it had.
+        /// The time limit.
         after: Duration,
     },
 }
@@ -86,7 +86,7 @@ fn refusal_hint(reason: &str) -> &'static str {
     }
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -96,48 +96,48 @@ pub enum CallError {
     /// No answer came in time.
     #[error("no answer within {after:?}{}", if *.taken { "" } else { ": the host never took the request" })]
     Timeout {
-        /// How long it was waited for.
+        /// The time that the client waited.
         after: Duration,
-        /// Whether the host has the request, or may have it. If not, nothing can have happened.
+        /// Whether the host has the request or may have it. If not, the request had no effect.
         taken: bool,
     },
-    /// The host forgot the session while the request was with it. Nobody knows what became of it.
+    /// The host lost the session after it took the request. The outcome of the request is unknown.
     #[error("the host no longer knows the session; what became of the call is not known")]
     SessionLost,
-    /// The host went away. What became of the request is not known.
+    /// The host disconnected. The outcome of the request is unknown.
     #[error("the host is gone: {0}")]
     HostGone(HostDeparture),
-    /// The session was lost, and the host does not let this agent in again.
+    /// The session was lost, and the host refused a new one.
     #[error("the host refused a new session: {reason}")]
     Refused {
-        /// The host's word for why.
+        /// The host's reason.
         reason: String,
     },
-    /// The host turned the request away before it looked at it.
+    /// The host refused the request without reading it.
     #[error("the host turned the request away with status {status}")]
     Status {
         /// The HTTP status.
         status: u16,
     },
-    /// An answer came that cannot be read, or one of another kind than was asked for.
+    /// The answer cannot be read, or is of another kind than requested.
     #[error("the host's answer cannot be read: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The arguments cannot be sent.
     #[error("the arguments cannot be sent: {reason}")]
     Arguments {
-        /// Why not.
+        /// The problem.
         reason: &'static str,
     },
-    /// This client was closed.
+    /// The client is closed.
     #[error("the client is closed")]
     Closed,
 }
 
 impl CallError {
-    /// Whether the call may have been run all the same, so that sending it again may run it twice.
+    /// Whether the call may have run, so that sending it again may run it twice.
     pub fn outcome_is_unknown(&self) -> bool {
         match self {
             Self::Timeout { taken, .. } => *taken,
@@ -153,13 +153,13 @@ impl CallError {
 /// An `error` that answers a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProtocolError {
-    /// Which kind.
+    /// The kind of the error.
     pub code: ErrorCode,
-    /// What the host says.
+    /// The host's message.
     pub message: String,
-    /// Whether the host thinks that another try may help.
+    /// Whether another try may help, according to the host.
     pub retryable: bool,
-    /// More, for programs.
+    /// Details for programs.
     pub detail: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -192,12 +192,12 @@ impl fmt::Display for ProtocolError {
     }
 }
 
-/// How a host went away.
+/// The way in which a host disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostDeparture {
-    /// It ended the connection.
+    /// The host closed the connection.
     Ended,
-    /// Its process ended.
+    /// The process of the host exited.
     Exited(ExitStatus),
 }
 

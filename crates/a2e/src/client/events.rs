@@ -1,49 +1,48 @@
-//! The events of one call on their way to whoever reads them. The way is short and never blocks: what a slow
-//! reader has no room for is dropped and counted, and so is what the host dropped before.
+//! The queue of the events of one call. Sending never blocks: events that do not fit are dropped and counted, and so
+//! are events that the host dropped before.
 
 use tokio::sync::mpsc;
 
 use crate::ToolEventMessage;
 
-/// An event with how many were lost right before it.
+/// An event, and the number of events that were lost right before it.
 #[derive(Debug)]
 pub(crate) struct DeliveredToolEvent {
     pub(crate) lost_before: u64,
     pub(crate) event: ToolEventMessage,
 }
 
-/// Beyond this a first number is a clock, not a count; there are hosts that number so.
+/// A first number above this is a clock, not a count; some hosts number events by the time.
 const CLOCK: u64 = 1_000_000_000;
 
-/// The end that hears the host.
+/// The sending end, which takes the host's events.
 pub(super) struct EventSender {
     queue: mpsc::Sender<DeliveredToolEvent>,
     numbering: EventNumbering,
-    /// Lost since the last event that found room.
+    /// The number of events lost since the last one that fitted.
     lost: u64,
 }
 
 #[derive(Clone, Copy)]
 enum EventNumbering {
-    /// Nothing heard yet.
+    /// No event has arrived.
     Unknown,
-    /// 1, 2, 3; the last one heard.
+    /// The events count 1, 2, 3; the number of the latest one.
     Counts(u64),
-    /// No numbers, or numbers that do not count.
+    /// The events have no numbers, or numbers that do not count.
     MeansNothing,
 }
 
-/// What became of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EventQueueOutcome {
-    /// It is in the queue, or was heard before.
+    /// The event is queued, or is a repetition.
     On,
-    /// So many are newly lost, this one or others before it.
+    /// The number of events that are newly lost, including this one and those skipped before it.
     Losing(u64),
 }
 
 impl EventSender {
-    /// Both ends, with room for so many events.
+    /// Both ends of a queue for `room` events.
     pub(super) fn new(room: usize) -> (Self, mpsc::Receiver<DeliveredToolEvent>) {
         let (queue, receiver) = mpsc::channel(room.max(1));
         (
@@ -56,7 +55,7 @@ impl EventSender {
         )
     }
 
-    /// How many were lost after the last event that found room.
+    /// The number of events lost after the last one that fitted.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -83,7 +82,7 @@ impl EventSender {
         }
     }
 
-    /// How many numbers were skipped. `None`: this event was heard already.
+    /// The number of skipped events. `None`: this event is a repetition.
     fn hole_before(&mut self, seq: u64) -> Option<u64> {
         let last = match self.numbering {
             EventNumbering::Unknown if (1..CLOCK).contains(&seq) => 0,
@@ -121,7 +120,7 @@ mod tests {
         for (room, given, expected, left_over) in [
             (8, vec![1, 2, 3], vec![(0, 1), (0, 2), (0, 3)], 0),
             (8, vec![3, 4, 8], vec![(2, 3), (0, 4), (3, 8)], 0),
-            // Heard twice.
+            // Repeated events.
             (8, vec![1, 2, 2, 1, 3], vec![(0, 1), (0, 2), (0, 3)], 0),
             // No room.
             (2, vec![1, 2, 3, 5], vec![(0, 1), (0, 2)], 3),

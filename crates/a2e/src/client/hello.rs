@@ -1,4 +1,4 @@
-//! How an agent introduces itself.
+//! The options of an agent for its handshake.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Body, HandshakeRequest, HandshakeResponse};
 
-/// What an agent says of itself, and the bounds of its client.
+/// The agent's handshake, and the bounds of its client.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
     agent_id: String,
@@ -24,14 +24,14 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// How long a host has to answer the handshake, unless told otherwise.
+    /// The default time in which a host must answer the handshake.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
-    /// Requests under way at the same time, unless told otherwise. Further ones wait.
+    /// The default number of concurrent requests. Further requests wait.
     pub const IN_FLIGHT: usize = 1_024;
-    /// The longest message that is read, in bytes, unless told otherwise.
+    /// The default limit of a received message, in bytes.
     pub const MESSAGE_LIMIT: usize = 64 << 20;
 
-    /// An agent by this name, which wants to use tools and to hear when their list changes.
+    /// An agent with this name that uses tools and asks for notices of changed tool lists.
     pub fn new(agent_id: impl Into<String>) -> Self {
         Self {
             agent_id: agent_id.into(),
@@ -45,49 +45,49 @@ impl ConnectOptions {
         }
     }
 
-    /// The token that lets it in.
+    /// The token of the agent.
     #[must_use]
     pub fn token(mut self, token: impl Into<AuthToken>) -> Self {
         self.token = token.into();
         self
     }
 
-    /// The capabilities it would use, in place of `tools`.
+    /// The requested capabilities, in place of `tools`.
     #[must_use]
     pub fn capabilities(mut self, caps: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.caps = caps.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What its tools are for. Hosts that do not know this extension ignore it.
+    /// The requested surface. Hosts without this extension ignore it.
     #[must_use]
     pub fn surface(mut self, surface: SurfaceRequest) -> Self {
         self.surface = Some(surface);
         self
     }
 
-    /// The extension messages it wants to be sent, in place of `tool/list/changed`.
+    /// The extension messages that the agent asks for, in place of `tool/list/changed`.
     #[must_use]
     pub fn extensions(mut self, extensions: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extensions = extensions.into_iter().map(Into::into).collect();
         self
     }
 
-    /// How long the host has to answer the handshake.
+    /// The time in which the host must answer the handshake.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many requests may be under way at the same time.
+    /// The number of concurrent requests.
     #[must_use]
     pub fn in_flight(mut self, count: usize) -> Self {
         self.in_flight = count;
         self
     }
 
-    /// The longest message that is read, in bytes.
+    /// The limit of a received message, in bytes.
     #[must_use]
     pub fn message_limit(mut self, bytes: usize) -> Self {
         self.message_limit = bytes;
@@ -105,7 +105,7 @@ impl ConnectOptions {
     }
 }
 
-/// What the answer to a handshake means.
+/// Interprets the answer to a handshake.
 pub(super) fn accepted(
     outcome: Result<Body, CallError>,
 ) -> Result<HandshakeResponse, ConnectError> {

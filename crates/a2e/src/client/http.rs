@@ -1,10 +1,11 @@
-//! A host behind HTTP: messages go there by POST, and come back on one stream of server-sent events.
+//! A host behind HTTP: the client sends messages by POST and receives them on one stream of server-sent events.
 //!
-//! Both may break at any time, together or alone, and nobody who waits for an answer should notice. The stream is
-//! opened again where it broke off. A POST is repeated under the same id, which the host recognises. What the host
-//! has taken and not answered is sent once more when the stream is back, since the host may have died in between;
-//! it then says how the call ended, and does not run it twice. Only when the host has forgotten the session is
-//! there a new one, and what the old one had taken has no answer any more.
+//! POSTs and the stream can break at any time, together or alone, and callers should not notice. A broken stream is
+//! reopened after its last event. A broken POST is repeated under the same id, which the host recognises. When the
+//! stream is back, the client also repeats the requests that the host took and did not answer, because the host may
+//! have died in between. The host then answers with the recorded end and does not run the call twice. Only when the
+//! host has forgotten the session does the client open a new one, and the requests of the old session end with
+//! `SessionLost`.
 
 mod post;
 mod session;
@@ -19,12 +20,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{error::ConnectError, hello::ConnectOptions, router::AnswerRouter};
 
-/// POSTs at the same time, and so connections.
+/// The number of concurrent POSTs, and so of connections.
 const POSTS: usize = 32;
 /// The longest pause between two tries to open a stream or a session.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Where a host is, and what its routes are called.
+/// The address of a host and the paths of its routes.
 #[derive(Clone, Debug)]
 pub struct HttpHost {
     url: String,
@@ -42,14 +43,14 @@ impl HttpHost {
         }
     }
 
-    /// Where messages go, if not to `/send`.
+    /// The path for sending messages, if it is not `/send`.
     #[must_use]
     pub fn send_path(mut self, path: impl Into<String>) -> Self {
         self.send_path = path.into();
         self
     }
 
-    /// Where messages come from, if not from `/stream`.
+    /// The path of the message stream, if it is not `/stream`.
     #[must_use]
     pub fn stream_path(mut self, path: impl Into<String>) -> Self {
         self.stream_path = path.into();
@@ -91,29 +92,28 @@ pub(super) struct HttpWire {
     hello: ConnectOptions,
     router: Arc<AnswerRouter>,
     state: watch::Sender<HttpSessionState>,
-    /// The newest session that the host said it does not know.
+    /// The newest session that the host reported as unknown.
     lost: watch::Sender<u64>,
     posts: Semaphore,
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
 }
 
-/// What a POST can go to.
+/// The session to which POSTs go.
 #[derive(Clone)]
 enum HttpSessionState {
-    /// The host knows the agent.
+    /// The handshake of the session is done.
     Ready(Arc<HttpClientSession>),
-    /// There will be a session soon, or not.
+    /// The client is between two sessions.
     Between,
-    /// There will be none any more.
+    /// The client is closed or the host refused it; there will be no further session.
     Over,
 }
 
-/// One session with the host.
 struct HttpClientSession {
-    /// Counts the sessions of this client.
+    /// The session's place among the sessions of this client.
     number: u64,
-    /// The host's name for it: all that a request needs to be let in.
+    /// The session's id at the host, the only credential that a request carries.
     key: HeaderValue,
 }
 
@@ -147,7 +147,7 @@ impl HttpWire {
     }
 }
 
-/// The pause before a try: none before the first, then a tenth of a second, doubled from try to try.
+/// The pause before a try: none before the first, then a tenth of a second, doubled with each further try.
 fn pause(tries: u32, longest: Duration) -> Duration {
     match tries {
         0 => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What the host says without having been asked, and what becomes of the connection.
+//! Unrequested messages of the host, and changes of the connection.
 
 use std::sync::Arc;
 
@@ -6,30 +6,30 @@ use tokio::sync::broadcast;
 
 use crate::{ErrorMessage, Message};
 
-/// Something that no request is waiting for.
+/// A message or change that no request waits for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HostNotice {
-    /// The list of tools is another one now.
+    /// The list of tools changed.
     ToolListChanged,
-    /// The stream broke and is back, in the same session.
+    /// The stream broke and was reopened in the same session.
     Reconnected,
-    /// The host had forgotten the session; this client is in a new one.
+    /// The host had forgotten the session; the client has a new one.
     NewSession,
-    /// The host complains about something it cannot name.
+    /// An error of the host that belongs to no request.
     HostError(Arc<ErrorMessage>),
     /// A message of another kind.
     Push(Arc<Message>),
-    /// So many notices were not heard because this reader was too slow.
+    /// The number of notices that this reader missed because it was too slow.
     Missed(u64),
 }
 
-/// A reader of notices, from the moment it was made on.
+/// A reader of notices, beginning with the first one after its creation.
 #[derive(Debug)]
 pub struct HostNotices(pub(super) broadcast::Receiver<HostNotice>);
 
 impl HostNotices {
-    /// The next one. `None`: the client is gone.
+    /// The next notice. `None`: the client is gone.
     pub async fn next(&mut self) -> Option<HostNotice> {
         match self.0.recv().await {
             Ok(notice) => Some(notice),

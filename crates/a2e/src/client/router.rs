@@ -1,5 +1,5 @@
-//! Who waits for what. Every request has an entry here from before it is sent until it has its one answer or
-//! nobody wants it any more; every message from the host passes here, whatever wire it came by.
+//! The table of waiting requests. A request has an entry from before it is sent until it gets its one answer or is
+//! abandoned. Every message from the host passes through the router, on every transport.
 
 mod damaged;
 mod entry;
@@ -29,31 +29,31 @@ use crate::{
 pub(crate) use entry::{AbandonedRequestAction, RequestAnswer};
 pub(super) use entry::{RequestSendProgress, RouterEntry, RouterEntryState};
 
-/// Notices kept for a reader that is behind.
+/// The number of notices kept for a slow reader.
 const NOTICES: usize = 64;
 
 pub(super) struct AnswerRouter {
     table: Mutex<PendingReplies>,
-    /// One for every request in flight.
+    /// One permit for each concurrent request.
     slots: Arc<Semaphore>,
-    /// Somebody may wait for the table to become empty.
+    /// Wakes tasks that wait for an empty table.
     emptied: Notify,
     notices: broadcast::Sender<HostNotice>,
-    /// What the host said in the last handshake.
+    /// The host's answer to the latest handshake.
     welcome: Mutex<Option<Arc<HandshakeResponse>>>,
     pub(super) counts: RouterCounts,
-    /// Counts up whenever a list of tools that was fetched before may be out of date.
+    /// Changes whenever a fetched list of tools may be out of date.
     lists: AtomicU64,
 }
 
 #[derive(Default)]
 struct PendingReplies {
     entries: HashMap<Uuid, RouterEntry>,
-    /// Why nothing can be sent any more.
+    /// The reason why requests are refused now.
     over: Option<CallError>,
 }
 
-/// What happened that nobody was told about.
+/// Counts of messages that no call reported.
 #[derive(Default)]
 pub(super) struct RouterCounts {
     pub(super) unreadable: AtomicU64,
@@ -79,9 +79,9 @@ impl AnswerRouter {
         }
     }
 
-    /// A place for one more request. Whoever has too many of them under way waits here.
+    /// Waits for a permit for one more request.
     pub(super) async fn slot(&self) -> Result<OwnedSemaphorePermit, CallError> {
-        // The semaphore is never closed.
+        // The semaphore is never closed, so `acquire` always succeeds.
         self.slots
             .clone()
             .acquire_owned()
@@ -98,7 +98,7 @@ impl AnswerRouter {
         Ok(())
     }
 
-    /// An entry for a handshake, which takes no slot: calls that hold them all may be waiting for it.
+    /// Adds the entry of a handshake. It takes no permit: the calls that hold all permits may be waiting for it.
     pub(super) fn expect_handshake(
         &self,
         id: Uuid,
@@ -108,7 +108,7 @@ impl AnswerRouter {
         Ok(receiver)
     }
 
-    /// The host has it, in this session of the client's. Tells how things stand now.
+    /// Marks a request as taken by the host in this session, and returns the state of its entry.
     pub(super) fn taken(&self, id: Uuid, session: u64) -> RouterEntryState {
         let mut table = self.table.lock();
         let Some(entry) = table.entries.get_mut(&id) else {
@@ -118,7 +118,7 @@ impl AnswerRouter {
         entry.standing()
     }
 
-    /// It is being sent now, if somebody still waits for it.
+    /// Marks a request as being sent, unless it was abandoned, and returns the state of its entry.
     pub(super) fn sending(&self, id: Uuid) -> RouterEntryState {
         let mut table = self.table.lock();
         let Some(entry) = table.entries.get_mut(&id) else {
@@ -130,7 +130,7 @@ impl AnswerRouter {
         entry.standing()
     }
 
-    /// It was not sent after all.
+    /// Marks a request as unsent again.
     pub(super) fn not_arrived(&self, id: Uuid) {
         if let Some(entry) = self.table.lock().entries.get_mut(&id)
             && entry.progress == RequestSendProgress::MayHaveArrived
@@ -147,7 +147,7 @@ impl AnswerRouter {
             .map_or(RouterEntryState::Over, RouterEntry::standing)
     }
 
-    /// The requests that the host took in this session and has not answered.
+    /// The requests that the host took in this session and did not answer.
     pub(super) fn taken_in(&self, session: u64) -> Vec<(Uuid, bytes::Bytes)> {
         let table = self.table.lock();
         let taken = table
@@ -157,9 +157,10 @@ impl AnswerRouter {
         taken.map(|(id, entry)| (*id, entry.text.clone())).collect()
     }
 
-    /// Nobody waits for this any more. Tells how far it had come, where it was not over already.
+    /// Abandons a request. Returns its progress, or `None` if it had its answer.
     ///
-    /// A request on its way stays in the table for whoever is sending it, who then sees to the rest.
+    /// A request on its way keeps its entry: only the sending task can tell whether the host may have it, and so
+    /// whether the host must be asked to stop it. That task removes the entry.
     pub(super) fn abandon(
         &self,
         id: Uuid,
@@ -177,7 +178,6 @@ impl AnswerRouter {
         Some(progress)
     }
 
-    /// Removes an entry without an answer.
     pub(super) fn forget(&self, id: Uuid) {
         self.remove(self.table.lock(), id);
     }
@@ -192,7 +192,7 @@ impl AnswerRouter {
         }
     }
 
-    /// Gives a request its answer; the first one counts.
+    /// Answers a request. The first answer counts; later ones are unexpected.
     pub(super) fn answer(&self, id: Uuid, outcome: Result<Body, CallError>) {
         let mut table = self.table.lock();
         let entry = table.entries.remove(&id);
@@ -207,7 +207,7 @@ impl AnswerRouter {
         }
     }
 
-    /// Ends what the host had taken in a session that it no longer knows.
+    /// Fails the requests that the host took in a session that it forgot.
     pub(super) fn session_lost(&self, session: u64) {
         let of_session = |_: &Uuid, entry: &mut RouterEntry| {
             entry.progress == RequestSendProgress::Taken { session }
@@ -224,7 +224,7 @@ impl AnswerRouter {
         self.emptied.notify_waiters();
     }
 
-    /// Nothing new from now on. What is under way goes on. `false`: it was so already.
+    /// Refuses new requests from now on; running ones continue. `false`: closing had begun before.
     pub(super) fn begin_closing(&self) -> bool {
         let mut table = self.table.lock();
         let first = table.over.is_none();
@@ -236,7 +236,7 @@ impl AnswerRouter {
         self.table.lock().over.clone()
     }
 
-    /// Ends everything, for this reason unless there was one before.
+    /// Answers every request with this reason, unless the connection had an earlier reason to end.
     pub(super) fn end(&self, reason: &CallError) {
         let mut table = self.table.lock();
         table.over.get_or_insert_with(|| reason.clone());
@@ -248,9 +248,11 @@ impl AnswerRouter {
         self.emptied.notify_waiters();
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no request is left.
     pub(super) async fn emptied(&self) {
         loop {
+            // Created before the look at the table: `notify_waiters` stores no permit and wakes only futures that
+            // exist. In the other order, an entry removed in between would leave this task waiting for ever.
             let notified = self.emptied.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
@@ -275,13 +277,13 @@ impl AnswerRouter {
 
     pub(super) fn tell(&self, notice: HostNotice) {
         match notice {
-            // After a break nobody knows what was missed.
+            // Changes of the list during a break may have been missed.
             HostNotice::ToolListChanged | HostNotice::Reconnected | HostNotice::NewSession => {
                 self.lists.fetch_add(1, Ordering::Release);
             }
             HostNotice::HostError(_) | HostNotice::Push(_) | HostNotice::Missed(_) => {}
         }
-        // An error says that nobody listens, which is fine.
+        // Sending fails only without readers, which is fine.
         let _ = self.notices.send(notice);
     }
 
@@ -290,9 +292,9 @@ impl AnswerRouter {
     }
 }
 
-/// What comes from the host.
+/// Incoming messages.
 impl AnswerRouter {
-    /// A message as text.
+    /// Takes in a message as text.
     pub(super) fn receive(&self, text: &[u8]) {
         match codec::decode(text, ReaderSide::Agent) {
             Ok(message) => self.route(message),
@@ -300,8 +302,8 @@ impl AnswerRouter {
         }
     }
 
-    /// Something that cannot be read, or only its beginning. If it was the answer to a request, that request
-    /// would wait in vain, so it is told.
+    /// Handles a message that cannot be read, or only its beginning. If it was an answer, its request fails at once
+    /// instead of waiting until its deadline.
     pub(super) fn receive_damaged(&self, head: &[u8], reason: String) {
         add(&self.counts.unreadable, 1);
         if let Some(id) = damaged::answered_request(head)

@@ -1,6 +1,6 @@
 //! A host as a child process: one message a line on its stdin and stdout.
 //!
-//! A child that ends is not started again. A new one would be another session, without the calls of this one.
+//! A child that exits is not restarted: a new child would have a new session without the calls of this one.
 #![expect(
     clippy::disallowed_methods,
     reason = "the one module of this crate that starts processes"
@@ -23,14 +23,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{error::ConnectError, router::AnswerRouter};
 use lines::{LineSplitter, SplitLine};
 
-/// Lines that wait to be written.
+/// The most lines that wait to be written.
 const QUEUE: usize = 64;
-/// How much is read at once.
 const READ: usize = 64 << 10;
-/// A longer line of stderr is cut.
+/// Longer lines of stderr are cut.
 const STDERR_LINE: usize = 16 << 10;
 
-/// The command that starts a host which speaks on stdin and stdout.
+/// The command of a host that reads stdin and writes stdout.
 #[derive(Clone, Debug)]
 pub struct StdioCommand {
     program: OsString,
@@ -40,14 +39,14 @@ pub struct StdioCommand {
     stderr: StderrSink,
 }
 
-/// Where a child's stderr goes. It is never left unread: a child that writes into a full pipe stands still.
+/// The destination of a child's stderr. It is always read, because a child that writes into a full pipe blocks.
 #[derive(Clone)]
 pub enum StderrSink {
-    /// To this process's own.
+    /// The stderr of this process.
     Inherit,
-    /// Nowhere.
+    /// Discarded.
     Null,
-    /// Line by line to a function, which must not block.
+    /// A function that gets each line and must not block.
     Lines(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
@@ -62,8 +61,8 @@ impl fmt::Debug for StderrSink {
 }
 
 impl StdioCommand {
-    /// A program, found as the system finds programs. It gets this process's environment; its stderr goes
-    /// nowhere unless [`stderr`](Self::stderr) says otherwise.
+    /// A program, searched for as the system searches for programs. It gets this process's environment; its stderr is
+    /// discarded unless [`stderr`](Self::stderr) is set.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -81,21 +80,21 @@ impl StdioCommand {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the folder it starts in.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
         self
     }
 
-    /// Says where its stderr goes.
+    /// Sets the destination of stderr.
     #[must_use]
     pub fn stderr(mut self, stderr: StderrSink) -> Self {
         self.stderr = stderr;
@@ -104,9 +103,9 @@ impl StdioCommand {
 }
 
 pub(super) struct StdioWire {
-    /// To the task that writes.
+    /// The queue of the writing task.
     pub(super) lines: mpsc::Sender<Bytes>,
-    /// Ends the child in the polite order, see `child`.
+    /// Ends the child step by step, see `child`.
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
 }
@@ -174,7 +173,7 @@ impl StdioWire {
     }
 }
 
-/// Writes lines until the queue ends, the child no longer reads, or it is time to stop; then stdin is closed.
+/// Writes lines until the queue ends, the child stops reading, or `stop` is cancelled; then stdin is closed.
 async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, stop: CancellationToken) {
     let mut lines = Vec::new();
     let mut text = Vec::new();
@@ -194,7 +193,7 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, stop: Ca
         }
         let written = tokio::select! {
             written = stdin.write_all(&text) => written.is_ok(),
-            // A child that reads no more must not keep this task.
+            // A child that stopped reading must not block this task for ever.
             () = stopped_for(&stop, child::TERM_AFTER) => false,
         };
         if !written {
@@ -223,7 +222,7 @@ async fn read(mut pipe: impl AsyncRead + Unpin, limit: usize, mut each: impl FnM
     splitter.finish(&mut each);
 }
 
-/// Waits for something that should not take longer than this.
+/// Waits for a future with a time limit.
 async fn within<F: Future>(time: std::time::Duration, future: F) -> Option<F::Output> {
     timeout(time, future).await.ok()
 }

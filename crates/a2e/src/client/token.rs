@@ -1,8 +1,8 @@
-//! A token that does not end up in a log: nothing here prints it.
+//! A token that cannot be printed, and so cannot end up in a log.
 
 use std::fmt;
 
-/// What lets an agent in. It cannot be printed, and only this crate reads it.
+/// The credential of an agent. It cannot be printed, and only this crate can read it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct AuthToken(String);
 

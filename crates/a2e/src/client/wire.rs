@@ -1,5 +1,5 @@
-//! The three ways to a host, behind one face. An enum and not a trait object: there are three, and a call
-//! within the process must not pay for the other two.
+//! The three transports behind one type. It is an enum rather than a trait object, because there are only three and a
+//! call within the process must not pay for the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ pub(super) enum ClientWire {
 }
 
 impl ClientWire {
-    /// Puts the entry into the table and the message on its way.
+    /// Adds the entry to the table and sends the message.
     pub(super) async fn send(
         &self,
         router: &AnswerRouter,
@@ -41,7 +41,8 @@ impl ClientWire {
         };
         match self {
             Self::Link(link) => {
-                // Room first: what is in the table has then been handed over, and one look at it is enough.
+                // Room is reserved before the entry is added. From then on sending cannot fail or wait, so an entry in
+                // the table always counts as handed over, and a cancelled send leaves no entry.
                 let room = link.sender.reserve().await.map_err(gone)?;
                 router.insert(id, entry.handed_over())?;
                 room.send(message);
@@ -61,7 +62,7 @@ impl ClientWire {
         Ok(())
     }
 
-    /// Sends something that nobody waits for, if that can be done without waiting.
+    /// Sends a message without a waiting caller, if it can be sent at once.
     pub(super) fn send_and_forget(&self, message: Message) {
         match self {
             Self::Link(link) => drop(link.sender.try_send(message)),
@@ -78,7 +79,7 @@ impl ClientWire {
         }
     }
 
-    /// Tells the host that the agent leaves, and that running calls have so long.
+    /// Sends `shutdown` with the time that running calls get.
     pub(super) async fn shut_down(&self, grace: Duration) {
         let message = shutdown(grace);
         match self {
@@ -92,7 +93,7 @@ impl ClientWire {
         }
     }
 
-    /// Ends the connection and everything that runs for it.
+    /// Ends the connection and all its tasks.
     pub(super) async fn finish(&self) {
         self.stop();
         let tasks = match self {
@@ -104,7 +105,7 @@ impl ClientWire {
         tasks.wait().await;
     }
 
-    /// Tells everything that runs for it to end.
+    /// Tells all tasks of the connection to end.
     pub(super) fn stop(&self) {
         match self {
             Self::Link(link) => link.stop.cancel(),
@@ -113,7 +114,7 @@ impl ClientWire {
         }
     }
 
-    /// Takes leave without waiting, for a client that was dropped.
+    /// Ends the connection of a dropped client, without waiting.
     pub(super) fn leave(&self) {
         match self {
             Self::Link(link) => {
@@ -139,7 +140,7 @@ pub(super) fn shutdown(grace: Duration) -> Message {
 pub(super) fn encode(message: &Message) -> Result<Bytes, CallError> {
     let mut line = codec::encode(message, MessageFraming::Line);
     line.pop();
-    // The host would refuse it without being able to say whose it was.
+    // The host would refuse the message without being able to name its request.
     if codec::is_too_deep(&line) {
         return Err(CallError::Arguments {
             reason: "they are nested too deeply",
@@ -148,7 +149,6 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, CallError> {
     Ok(line.into())
 }
 
-/// A host in the same process.
 pub(super) struct LinkWire {
     sender: mpsc::Sender<Message>,
     stop: CancellationToken,

@@ -1,21 +1,21 @@
-//! JSON in pure ASCII, and broken into lines between tokens where that is wanted.
+//! JSON in pure ASCII, optionally broken into lines between tokens.
 
 use std::io::{self, Write};
 
 use serde_json::ser::Formatter;
 
-/// Escapes everything that is not ASCII. The control characters some readers take for line breaks are escaped by
-/// JSON's own rules.
+/// Escapes everything that is not ASCII. JSON's own rules already escape the control characters that some readers take
+/// for line breaks.
 pub(super) struct AsciiFormatter {
-    /// Break the line once it has so many bytes.
+    /// The line is broken once it has this many bytes.
     limit: usize,
-    /// About how many it has.
+    /// The approximate length of the current line.
     length: usize,
 }
 
-/// What begins a further line of the same event.
+/// The beginning of a further line of the same event.
 const NEXT_LINE: &[u8] = b"\ndata: ";
-/// What a token takes beside its text, roughly: quotes, a comma, a colon, digits.
+/// The approximate size of a token without its text: quotes, a comma, a colon, digits.
 const TOKEN: usize = 8;
 
 impl AsciiFormatter {
@@ -97,8 +97,8 @@ impl Formatter for AsciiFormatter {
         self.escape(writer, fragment)
     }
 
-    /// JSON that was text already. Outside of strings it is ASCII anyway, and may be spread over several lines;
-    /// inside of them a line break is written in another way.
+    /// Writes a value that is JSON text already. Outside of strings it is ASCII and may be broken into lines; inside of
+    /// strings line breaks are escaped.
     fn write_raw_fragment<W: ?Sized + Write>(
         &mut self,
         writer: &mut W,

@@ -1,25 +1,25 @@
-//! What a message says of itself, for programs that carry messages and do not act on them.
+//! The heading of a message, for programs that carry messages and do not act on them.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-/// The type of a message, its id, and the id of the message that it answers. Everything else is left unread.
+/// The type of a message, its id, and the id of the message that it answers. The rest of the message is not read.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub struct MessageHeading<'a> {
-    /// The word for what it says.
+    /// The message type.
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
-    /// Its id; empty where it has none.
+    /// The id; empty if the message has none.
     #[serde(borrow, default)]
     pub id: Cow<'a, str>,
-    /// The message that it belongs to; empty where it belongs to none.
+    /// The message that this one belongs to; empty if there is none.
     #[serde(borrow, default)]
     pub req_id: Cow<'a, str>,
 }
 
 impl<'a> MessageHeading<'a> {
-    /// Reads the heading of a message. `None`: the bytes are no message.
+    /// Reads the heading of a message. `None`: the bytes are not a message.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }

@@ -1,4 +1,4 @@
-//! Between JSON Schema and the protocol's parameters.
+//! Converts between JSON Schema and the protocol's parameters.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,24 @@ use serde_json::{Map, Value, json};
 
 use crate::lax;
 
-/// One value that goes in or comes out.
+/// One value of the arguments or of the output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolParameter {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
-    /// A type of JSON Schema, one only.
+    /// A single type of JSON Schema.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// Whether it must be there.
+    /// Whether the parameter is required.
     #[serde(
         default,
         deserialize_with = "lax::flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub required: bool,
-    /// The values it may have; empty where any will do. On the wire all of them are text.
+    /// The allowed values; empty if every value is allowed. On the wire all of them are text.
     #[serde(
         rename = "enum",
         default,
@@ -33,7 +33,7 @@ pub struct ToolParameter {
         deserialize_with = "or_none"
     )]
     pub choices: Vec<Value>,
-    /// What an object holds. On the wire it is an object, by name.
+    /// The members of an object. On the wire they form an object, keyed by name.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -59,7 +59,7 @@ fn by_name<S: Serializer>(members: &[ToolParameter], serializer: S) -> Result<S:
 }
 
 fn of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolParameter>, D::Error> {
-    // Through a map that keeps the author's order.
+    // Read through a map that keeps the author's order.
     let members = Option::<Map<String, Value>>::deserialize(deserializer)?.unwrap_or_default();
     members
         .into_values()
@@ -67,12 +67,12 @@ fn of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolParame
         .collect()
 }
 
-/// Objects in objects are followed so far; a schema may refer to itself.
+/// The depth to which nested objects are followed; a schema may refer to itself.
 const MAX_DEPTH: usize = 8;
-/// References in a row, and alternatives in alternatives.
+/// The most consecutive references, and nested alternatives.
 const MAX_STEPS: usize = 8;
 
-/// The parameters a schema of an object describes.
+/// The parameters that the schema of an object describes.
 pub(super) fn of_schema(schema: &Value) -> Vec<ToolParameter> {
     let reader = ParameterSchemaReader { root: schema };
     reader.members(reader.plain(schema), 0).collect()
@@ -83,7 +83,7 @@ struct ParameterSchemaReader<'a> {
 }
 
 impl<'a> ParameterSchemaReader<'a> {
-    /// The schema behind references and alternatives: of several, the first that is not null.
+    /// The schema behind references and alternatives: the first alternative that is not null.
     fn plain(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
         for _ in 0..MAX_STEPS {
@@ -141,7 +141,7 @@ impl<'a> ParameterSchemaReader<'a> {
         }
     }
 
-    /// The description, and what the parameter has no other place for.
+    /// The description, with the constraints that a parameter has no field for.
     fn describe(&self, schema: &Value, plain: &'a Value, kind: &str) -> String {
         let own = |schema: &Value| {
             schema
@@ -160,7 +160,7 @@ impl<'a> ParameterSchemaReader<'a> {
             ("maximum", "at most"),
             ("default", "default"),
         ] {
-            // The formats of numbers are names of machine types, which no caller cares for.
+            // The formats of numbers are names of machine types, which callers do not need.
             if key == "format" && kind != "string" {
                 continue;
             }
@@ -178,7 +178,8 @@ impl<'a> ParameterSchemaReader<'a> {
     }
 }
 
-/// The one type a schema means most.
+/// The type of a schema. Of several types it is the first that is not `null`; without any it is derived from the other
+/// members.
 fn kind_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(kind)) => kind,
@@ -213,7 +214,7 @@ fn choices(schema: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Whether the parameters of a schema tell all of it.
+/// Whether the parameters cover the whole schema.
 pub(super) fn tells_all_of(schema: &Value) -> bool {
     let Some(object) = schema.as_object() else {
         return false;
@@ -249,7 +250,7 @@ fn is_told(schema: &Value) -> bool {
         })
 }
 
-/// The schema that parameters describe.
+/// The schema that the parameters describe.
 pub(super) fn to_schema<'a>(parameters: impl Iterator<Item = &'a ToolParameter>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();

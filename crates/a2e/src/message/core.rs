@@ -1,4 +1,4 @@
-//! The messages every capability shares.
+//! The messages that all capabilities share.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -11,24 +11,24 @@ use crate::lax;
 /// `handshake/req`.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct HandshakeRequest {
-    /// What the agent calls itself.
+    /// The agent's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent_id: String,
-    /// The capabilities it would use, and whatever else it wants to say of itself.
+    /// The requested capabilities, and further words of the agent about itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_caps: Vec<String>,
-    /// The token that lets it in.
+    /// The agent's token.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub auth_token: String,
-    /// What its surface is for. An extension.
+    /// The requested surface. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceRequest>,
-    /// Extension messages it wants to be sent. An extension.
+    /// The extension messages that the agent asks for. An extension.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
 }
 
-/// The token is left out, so that a message can be printed.
+/// The token is left out, so that messages can be logged.
 impl fmt::Debug for HandshakeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -50,28 +50,28 @@ impl fmt::Debug for HandshakeRequest {
 /// `handshake/resp`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HandshakeResponse {
-    /// The request.
+    /// The id of the request.
     #[serde(default)]
     pub req_id: String,
-    /// The session from now on.
+    /// The id of the new session.
     #[serde(default)]
     pub session_id: String,
-    /// One entry per capability that was asked for and is served.
+    /// One entry for each requested capability that the host serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_caps: Vec<CapabilityEntry>,
-    /// Calls of this session that run at the same time.
+    /// The number of calls that this session can run concurrently.
     #[serde(default = "four", deserialize_with = "lax::integer")]
     pub max_parallel: i64,
-    /// Whether the agent is in.
+    /// Whether the host accepts the agent.
     #[serde(default = "yes", deserialize_with = "lax::flag")]
     pub ok: bool,
-    /// Why not.
+    /// The reason of a refusal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The session's name in the host's records. An extension.
+    /// The id of the session in the host's record. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_session_id: Option<String>,
-    /// The host, where its operator named it. An extension.
+    /// The host's name, if its operator set one. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_id: Option<String>,
 }
@@ -99,23 +99,23 @@ fn four() -> i64 {
     4
 }
 
-/// Why an agent is not let in.
+/// The reason why an agent is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// There is no token.
+    /// The token is missing.
     TokenMissing,
-    /// The token is not known.
+    /// The token is unknown.
     AuthFailed,
-    /// It speaks another protocol version.
+    /// The agent uses another protocol version.
     VersionMismatch,
-    /// The host cannot take it now.
+    /// The host cannot accept the agent now.
     ServerError,
-    /// The `surface` of its handshake is larger than a session may hold.
+    /// The `surface` of the handshake exceeds the limit of a session.
     SurfaceTooLarge,
 }
 
 impl RefusalReason {
-    /// The text on the wire. It begins with one word for each kind of refusal.
+    /// The text on the wire. Its first word names the kind of refusal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TokenMissing => {
@@ -131,33 +131,33 @@ impl RefusalReason {
     }
 }
 
-/// A capability in the host's answer to a handshake.
+/// A capability in the answer to a handshake.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CapabilityEntry {
-    /// Which.
+    /// The capability.
     pub capability: CapabilityName,
-    /// Whether it can be used.
+    /// Whether the capability can be used.
     #[serde(default = "yes", deserialize_with = "lax::flag")]
     pub enabled: bool,
-    /// What the host says of it.
+    /// Further data of the host about the capability.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
 macro_rules! capability_names {
     ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
-        /// A capability. The clients in the field know those of the protocol, and drop a whole handshake that names
-        /// another one; so another one is named only to an agent that asked for it by its name.
+        /// A capability. Existing clients reject a whole handshake with a capability that the protocol does not define.
+        /// The host therefore names other capabilities only to agents that requested them.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum CapabilityName {
             $($(#[$doc])* #[serde(rename = $word)] $name,)*
-            /// One that the protocol does not define.
+            /// A capability that the protocol does not define.
             #[serde(untagged)]
             Other(String),
         }
 
         impl CapabilityName {
-            /// Every one that the protocol defines.
+            /// All capabilities that the protocol defines.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The word on the wire.
@@ -199,7 +199,7 @@ capability_names! {
 }
 
 impl CapabilityName {
-    /// The capability a word means. Knows the plural and short forms that agents and host files in the field use.
+    /// The capability for a word. Accepts the plural and short forms that existing agents and host files use.
     pub fn from_word(word: &str) -> Self {
         let word = match word {
             "procs" => "proc",
@@ -225,10 +225,10 @@ pub struct ToolListChanged {}
 /// `pong`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pong {
-    /// The ping.
+    /// The id of the ping.
     #[serde(default)]
     pub req_id: String,
-    /// Age of the session.
+    /// The age of the session.
     #[serde(default, deserialize_with = "lax::number")]
     pub uptime_seconds: f64,
 }
@@ -236,7 +236,7 @@ pub struct Pong {
 /// `shutdown`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Shutdown {
-    /// How long running calls get to finish.
+    /// The time that running calls get to finish.
     #[serde(
         default = "ten_seconds",
         deserialize_with = "lax::patience",
@@ -260,25 +260,25 @@ fn ten_seconds() -> Duration {
 /// `error`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ErrorMessage {
-    /// The message that could not be answered; empty where nobody knows which.
+    /// The message that failed; empty if it is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub req_id: String,
-    /// What kind of trouble.
+    /// The kind of the error.
     pub code: ErrorCode,
-    /// In words.
+    /// A text for people.
     #[serde(default)]
     pub message: String,
-    /// More, for programs.
+    /// Details for programs.
     #[serde(default, skip_serializing_if = "no_detail")]
     pub detail: Box<Map<String, Value>>,
-    /// Whether sending it again may help.
+    /// Whether sending the message again may help.
     #[serde(
         default,
         deserialize_with = "lax::flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub retryable: bool,
-    /// The capability that could not.
+    /// The capability that failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub capability_name: String,
 }
@@ -289,7 +289,7 @@ fn no_detail(detail: &Box<Map<String, Value>>) -> bool {
 }
 
 impl ErrorMessage {
-    /// An error that answers nothing in particular yet.
+    /// An error that is not related to a message yet.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             req_id: String::new(),
@@ -301,14 +301,14 @@ impl ErrorMessage {
         }
     }
 
-    /// Says which message it answers.
+    /// Sets the message that the error answers.
     #[must_use]
     pub fn to(mut self, req_id: impl Into<String>) -> Self {
         self.req_id = req_id.into();
         self
     }
 
-    /// Says that sending it again may help.
+    /// Marks the error as retryable.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
@@ -318,11 +318,11 @@ impl ErrorMessage {
 
 macro_rules! error_codes {
     ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
-        /// What kind of trouble an `error` tells of.
+        /// The kind of an error.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum ErrorCode {
             $($(#[$doc])* $name,)*
-            /// A word this crate does not know.
+            /// A code unknown to this crate.
             Other(Box<str>),
         }
 
@@ -346,25 +346,25 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// It is not JSON that can be read.
+    /// The message is not readable JSON.
     ParseError = "parse_error";
-    /// The host could not do its work.
+    /// The host failed.
     RuntimeError = "runtime_error";
-    /// It is no message the host can make sense of.
+    /// The message is not valid.
     InvalidMessage = "invalid_message";
-    /// Another protocol version.
+    /// The protocol version is not supported.
     VersionMismatch = "version_mismatch";
-    /// No handshake yet, or somebody else's session.
+    /// The handshake is missing, or the session belongs to another agent.
     Unauthorized = "unauthorized";
     /// A field is missing or of the wrong type.
     SchemaViolation = "schema_violation";
-    /// It took too long.
+    /// The time limit was exceeded.
     Timeout = "timeout";
     /// The capability was not negotiated.
     CapabilityMissing = "capability_missing";
-    /// It is longer than the host reads.
+    /// The message exceeds the host's limit.
     MessageTooLarge = "message_too_large";
-    /// The session's stream is not being read.
+    /// The agent does not read the session's stream.
     SlowReader = "slow_reader";
 }
 
@@ -386,28 +386,28 @@ impl<'de> Deserialize<'de> for ErrorCode {
     }
 }
 
-/// `invoke/event`, and the shape of every other event.
+/// `invoke/event`, and the shape of all other events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InvokeEvent {
-    /// Progress, status, log, artifact, or a word of the capability's own.
+    /// Progress, status, log, artifact, or a word that the capability defines.
     #[serde(default = "status")]
     pub kind: String,
-    /// The request it belongs to.
+    /// The request that the event belongs to.
     #[serde(default)]
     pub req_id: String,
-    /// What happened.
+    /// The content of the event.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
-    /// Counts up within the request. A hole means that events were lost.
+    /// A number that counts up within the request. A gap means that events were lost.
     #[serde(default, deserialize_with = "lax::count")]
     pub seq: u64,
-    /// When, in Unix seconds. Stands in the envelope.
+    /// The time, in Unix seconds. Part of the envelope.
     #[serde(skip)]
     pub at: Option<f64>,
 }
 
 impl InvokeEvent {
-    /// The id of the message that carries it: its place in its request.
+    /// The id of the event's message, built from its request and its number.
     pub fn message_id(&self) -> String {
         format!("{}-{}", self.req_id, self.seq)
     }

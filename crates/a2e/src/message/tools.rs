@@ -18,23 +18,23 @@ pub type ToolEventMessage = InvokeEvent;
 /// `tool/list/req`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolListRequest {
-    /// Only tools of this kind; empty for all.
+    /// Limits the list to tools of this kind; empty for all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub filter_kind: String,
-    /// Only tools that have all of these tags.
+    /// Limits the list to tools with all of these tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filter_tags: Vec<String>,
-    /// Search words; empty lists everything.
+    /// Search words; empty lists all tools.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
-    /// Deferred tools too.
+    /// Whether the list includes deferred tools.
     #[serde(
         default,
         deserialize_with = "lax::flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub include_deferred: bool,
-    /// At most so many; 0 for all. An extension.
+    /// The most tools of the list; 0 for all. An extension.
     #[serde(
         default,
         deserialize_with = "lax::count",
@@ -46,10 +46,10 @@ pub struct ToolListRequest {
 /// `tool/list/resp`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ToolListResponse {
-    /// The request.
+    /// The id of the request.
     #[serde(default)]
     pub req_id: String,
-    /// What was found, best first in a search.
+    /// The tools, best first in a search.
     #[serde(default)]
     pub tools: Vec<ToolDefinition>,
 }
@@ -57,47 +57,47 @@ pub struct ToolListResponse {
 /// `tool/call/req`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallRequest {
-    /// The session, where the agent wants to be explicit.
+    /// The session, if the agent names it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session_id: String,
     /// The tool.
     #[serde(default, deserialize_with = "lax::name")]
     pub tool_name: String,
-    /// The arguments, as they came.
+    /// The arguments, exactly as received.
     #[serde(deserialize_with = "arguments", serialize_with = "write_arguments")]
     pub arguments: ModelInput,
-    /// The agent's word for what belongs together.
+    /// The agent's id for related calls.
     #[serde(
         default,
         deserialize_with = "lax::name",
         skip_serializing_if = "String::is_empty"
     )]
     pub correlation_id: String,
-    /// Whether events are wanted.
+    /// Whether the agent asks for events.
     #[serde(
         default,
         deserialize_with = "lax::flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub streaming: bool,
-    /// How long the agent waits.
+    /// The time that the agent waits.
     #[serde(
         default = "half_a_minute",
         deserialize_with = "lax::seconds",
         serialize_with = "lax::whole_seconds"
     )]
     pub timeout: Duration,
-    /// Whether the answer shall hold the events. An extension.
+    /// Whether the answer includes the events. An extension.
     #[serde(
         default,
         deserialize_with = "lax::flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub collect_events: bool,
-    /// Its place among the calls of one turn. An extension.
+    /// The call's place among the calls of one turn. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchPlace>,
-    /// Whether to be answered at once and to let the call go on. An extension.
+    /// Whether the host answers at once and lets the call continue. An extension.
     #[serde(
         default,
         deserialize_with = "lax::flag",
@@ -111,7 +111,7 @@ pub struct ToolCallRequest {
         skip_serializing_if = "String::is_empty"
     )]
     pub traceparent: String,
-    /// What vendors add to it. An extension.
+    /// Data of tracing vendors. An extension.
     #[serde(
         default,
         deserialize_with = "lax::name",
@@ -121,10 +121,10 @@ pub struct ToolCallRequest {
 }
 
 impl ToolCallRequest {
-    /// How long an agent waits that does not say.
+    /// The default time that an agent waits.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// A call without events, with the protocol's own timeout.
+    /// A call without events, with the default time limit of the protocol.
     pub fn new(tool_name: impl Into<String>, arguments: ModelInput) -> Self {
         Self {
             session_id: String::new(),
@@ -146,7 +146,7 @@ fn half_a_minute() -> Duration {
     ToolCallRequest::TIMEOUT
 }
 
-/// Kept as text from the wire to the record; only that it is an object is looked at here.
+/// Reads the arguments. They stay text from the wire to the record; here they are only checked to be an object.
 fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelInput, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     if !raw.get().starts_with('{') {
@@ -171,87 +171,87 @@ fn write_arguments<S: Serializer>(
 /// `tool/call/resp`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallResponse {
-    /// The request.
+    /// The id of the request.
     #[serde(default)]
     pub req_id: String,
-    /// How it ended.
+    /// The result of the call.
     pub data: ToolResult,
-    /// When, in Unix seconds.
+    /// The time of the end, in Unix seconds.
     #[serde(default, deserialize_with = "lax::number")]
     pub created_at: f64,
 }
 
-/// How a call ended, in A2E's words. The fields after `events` are extensions; other hosts leave them out.
+/// The result of a call in A2E's form. The fields after `events` are extensions, which other hosts leave out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Whether the tool did its work.
+    /// Whether the tool succeeded.
     #[serde(deserialize_with = "lax::flag")]
     pub success: bool,
-    /// The tool as it was called.
+    /// The tool, under the name of the request.
     pub tool_name: String,
-    /// From the request to the result.
+    /// The time from the request to the result.
     #[serde(deserialize_with = "lax::count")]
     pub duration_ms: u64,
-    /// What came back.
+    /// The output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// One line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
-    /// Whether something was cut.
+    /// Whether content was cut.
     #[serde(
         default,
         deserialize_with = "lax::maybe_flag",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub truncated: bool,
-    /// Exit code of a process, where one ran.
+    /// The exit code of a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Why it did not succeed.
+    /// The error message of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The same for programs.
+    /// The error code of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// What happened on the way, where it was asked for.
+    /// The events of the call, if the request asked for them.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "crate::codec::whole_events"
     )]
     pub events: Vec<ToolEventMessage>,
-    /// The call in the host's record.
+    /// The call's id in the host's record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invocation_id: Option<InvocationId>,
-    /// How it ended, in finer words than `success`.
+    /// The outcome, finer than `success`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What became of the content: whole, cut, kept apart, taken out, empty, or the host's own words.
+    /// The delivery of the content: inline, preview, reference only, redacted, dropped, empty or synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disposition: Option<Disposition>,
-    /// What the host keeps of it.
+    /// The artifacts that the host keeps of the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactRef>,
-    /// What the host did about its size.
+    /// The host's handling of the result's size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistence: Option<Box<ResultPersistence>>,
-    /// Secrets that were taken out of it, by kind.
+    /// The secrets that were removed, by kind.
     #[serde(default, skip_serializing_if = "Redactions::is_empty")]
     pub redactions: Redactions,
     /// The kind of a failure, finer than `error_code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_class: Option<ErrorClass>,
-    /// What to do about a failure.
+    /// A hint for a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Whether sending the call again cannot do harm.
+    /// Whether it is safe to send the call again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_safe: Option<bool>,
-    /// What sending the call again needs: other arguments, a look at the tool first, approval, a pause.
+    /// The condition for sending the call again: other arguments, a look at the tool, approval, a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryGuidance>,
-    /// What confined the process, where one ran.
+    /// The sandbox of the process, if one ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Box<AppliedSandbox>>,
 }
@@ -266,13 +266,13 @@ pub struct ToolCancelRequest {
 /// `tool/cancel/resp`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ToolCancelResponse {
-    /// The request.
+    /// The id of the request.
     #[serde(default)]
     pub req_id: String,
-    /// The call that was to stop.
+    /// The call to stop.
     #[serde(default)]
     pub call_id: String,
-    /// Whether it was running. Its own answer still comes.
+    /// Whether the call was running. Its own answer still follows.
     #[serde(default, deserialize_with = "lax::flag")]
     pub ok: bool,
 }

@@ -1,4 +1,4 @@
-//! The data of a result: the value or the text that a tool gave.
+//! The data of a result: the value or the text of the tool.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use toolpost_model::{ResultContent, ToolResult as HostResult};
 
 use super::own_code;
 
-/// What the tool gave: its value where that is all, otherwise its text with everything else beside it.
+/// The output of the tool: its value alone if there is nothing else, otherwise its text together with the other parts.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum ResultData<'a> {
     Value(&'a Value),
-    /// Of a plugin's tool alone: the host's own tools have text among parts.
+    /// Only for tools of plugins; the host's own tools give text among other parts.
     Text(Cow<'a, str>),
     Parts {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub(super) enum ResultData<'a> {
 }
 
 impl<'a> ResultData<'a> {
-    /// The data, and whether its text had to be cut.
+    /// The data, and whether its text was cut.
     pub(super) fn of(result: &'a HostResult, most: usize) -> (Option<Self>, bool) {
         let structured = result.structured_content.as_ref();
         if result.content.is_empty() {
@@ -92,9 +92,10 @@ impl<'a> ResultData<'a> {
     }
 }
 
-/// Where a text must end for its escaped form to fit, unless it fits whole.
+/// The length at which a text must end for its escaped form to fit. `None`: it fits whole.
 fn fitting(text: &str, most: usize) -> Option<usize> {
-    // At most six characters for a byte of a control character; two bytes or more become six or twelve.
+    // Escaping takes at most six characters for a byte of a control character; a character of two or more bytes takes
+    // six or twelve.
     if text.len() <= most / 6 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A call under way.
+//! A running call.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use crate::{
     client::{DeliveredToolEvent, OutstandingRequest, RequestAnswer, unlike},
 };
 
-/// A call under way. Dropping it asks the host to stop it; [`detach`](Self::detach) lets it go on.
+/// A running call. Dropping it asks the host to stop the call; [`detach`](Self::detach) lets it continue.
 pub struct ClientCall {
     ticket: OutstandingRequest,
-    /// An event that was heard and waits until the loss before it has been told.
+    /// An event that is returned after the report of the loss before it.
     next: Option<ToolEventMessage>,
-    /// The answer, where it came while events were read.
+    /// The answer, if it arrived while events were read.
     answer: Option<RequestAnswer>,
 }
 
-/// Something that happened on the way of a call.
+/// An event of a call, or a gap between its events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallEvent {
     /// An event.
     Event(ToolEventMessage),
-    /// So many events were lost here: dropped by the host, or by this client because they were read too slowly.
+    /// The number of events that were lost here: dropped by the host, or by this client because the reader was slow.
     Lost(u64),
 }
 
@@ -39,9 +39,9 @@ impl ClientCall {
         self.ticket.id.simple().to_string()
     }
 
-    /// The next event, where the call was started with [`streaming`](crate::CallOptions::streaming). `None` when
-    /// the call has ended, or has run out of time; [`result`](Self::result) then knows more. May be dropped and
-    /// called again without losing anything.
+    /// The next event, if the call was started with [`streaming`](crate::CallOptions::streaming). `None` when the call
+    /// has ended or has run out of time; [`result`](Self::result) tells which. Cancellation safe: dropping this future
+    /// loses no event.
     pub async fn next_event(&mut self) -> Option<CallEvent> {
         if let Some(event) = self.next.take() {
             return Some(CallEvent::Event(event));
@@ -69,8 +69,8 @@ impl ClientCall {
         }
     }
 
-    /// Asks the host to stop the call. `false`: the host cannot do that, or the call had ended. A call that is
-    /// stopped has a result all the same, which tells so.
+    /// Asks the host to stop the call. `false`: the host does not support that, or the call had ended. A stopped call
+    /// still has a result, which reports the cancellation.
     pub async fn cancel(&self) -> Result<bool, CallError> {
         let client = self.ticket.client();
         if self.answer.is_some() || !client.announces("tool/cancel") {
@@ -79,7 +79,7 @@ impl ClientCall {
         client.cancel(self.ticket.id).await
     }
 
-    /// Waits for the result. Events that were not read are dropped.
+    /// Waits for the result. Unread events are dropped.
     pub async fn result(mut self) -> Result<ToolResult, CallError> {
         let answer = match self.answer.take() {
             Some(answer) => answer,
@@ -91,7 +91,7 @@ impl ClientCall {
         }
     }
 
-    /// Lets the call go on without anybody waiting for it.
+    /// Lets the call continue without waiting for its result.
     pub fn detach(self) {
         self.ticket.detach();
     }

@@ -1,4 +1,4 @@
-//! What to list, and how to call.
+//! Options for listing and calling tools.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use toolpost_model::{BatchPlace, ModelInput};
 
 use crate::{CallError, ToolCallRequest, ToolListRequest};
 
-/// Which tools to list. The default lists all that are not deferred.
+/// A selection of tools. The default lists all tools that are not deferred.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListOptions {
-    /// Only tools that have all of these tags.
+    /// Limits the list to tools with all of these tags.
     pub tags: Vec<String>,
-    /// Search words; empty lists everything.
+    /// Search words; empty lists all tools.
     pub query: String,
-    /// Deferred tools too.
+    /// Whether the list includes deferred tools.
     pub include_deferred: bool,
-    /// Only tools of this kind; empty for all.
+    /// Limits the list to tools of this kind; empty for all.
     pub kind: String,
-    /// At most so many; 0 for all. Hosts that do not know this extension send all.
+    /// The most tools of the list; 0 for all. Hosts without this extension send all.
     pub limit: u64,
 }
 
 impl ListOptions {
-    /// Everything that is not deferred.
+    /// All tools that are not deferred.
     pub fn all() -> Self {
         Self::default()
     }
@@ -63,9 +63,9 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    /// How long a call may take, unless told otherwise.
+    /// The default time limit of a call.
     pub const TIMEOUT: Duration = Duration::from_secs(60);
-    /// Events that wait for a reader, unless told otherwise.
+    /// The default number of events that wait for a reader.
     pub const EVENT_ROOM: usize = 256;
 
     /// A call without events.
@@ -83,15 +83,15 @@ impl CallOptions {
         }
     }
 
-    /// How long the call may take. The host is told whole seconds, rounded up; its answer is waited for five
-    /// seconds longer.
+    /// Sets the time limit of the call. The host gets whole seconds, rounded up; the client waits five seconds longer
+    /// for the answer.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// A word for what belongs together, for the host's record.
+    /// Sets an id for related calls, for the host's record.
     #[must_use]
     pub fn correlation_id(mut self, id: impl Into<String>) -> Self {
         self.correlation_id = id.into();
@@ -105,29 +105,29 @@ impl CallOptions {
         self
     }
 
-    /// Asks for the events in the result. Hosts that do not know this extension leave them out.
+    /// Asks for the events in the result. Hosts without this extension leave them out.
     #[must_use]
     pub fn collect_events(mut self) -> Self {
         self.collect_events = true;
         self
     }
 
-    /// Gives the call its place among the calls of one turn. Hosts that do not know this extension run it by itself.
+    /// Sets the call's place among the calls of one turn. Hosts without this extension run the call on its own.
     #[must_use]
     pub fn batch(mut self, place: BatchPlace) -> Self {
         self.batch = Some(place);
         self
     }
 
-    /// Asks for an answer at once, with the id under which the call goes on. Hosts that do not know this extension
-    /// answer at its end.
+    /// Asks for an answer at once, with the id of the continuing call. Hosts without this extension answer at the end
+    /// of the call.
     #[must_use]
     pub fn background(mut self) -> Self {
         self.background = true;
         self
     }
 
-    /// How many events may wait for a reader. What comes when there is no more room is lost.
+    /// Sets the number of events that may wait for a reader. Further events are lost.
     #[must_use]
     pub fn event_room(mut self, events: usize) -> Self {
         self.event_room = events;

@@ -1,4 +1,4 @@
-//! Being told to stop. Whoever holds the switch can say so; modules can only look, or be called.
+//! The cancellation of a session. The holder of the switch triggers it; modules observe it.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ struct ModuleCancellationState {
     callbacks: Vec<CancellationCallback>,
 }
 
-/// Whether somebody said stop.
+/// The observable side of a cancellation.
 #[derive(Clone, Default)]
 pub struct ModuleCancellation(Arc<Mutex<ModuleCancellationState>>);
 
-/// Says stop.
+/// Triggers a cancellation.
 #[derive(Clone)]
 pub struct CancelSwitch(ModuleCancellation);
 
 impl ModuleCancellation {
-    /// Whether somebody did.
+    /// Whether the session was canceled.
     pub fn is_canceled(&self) -> bool {
         self.0.lock().is_canceled
     }
 
-    /// Calls back when somebody does; at once where somebody has.
+    /// Calls back on cancellation, or at once if it has happened.
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) {
         let mut state = self.0.lock();
         if !state.is_canceled {
@@ -39,14 +39,17 @@ impl ModuleCancellation {
 }
 
 impl CancelSwitch {
-    /// A switch, and what it switches.
+    /// A switch and its cancellation.
     pub fn new() -> (Self, ModuleCancellation) {
         let cancellation = ModuleCancellation::default();
         (Self(cancellation.clone()), cancellation)
     }
 
-    /// Says stop. Said twice, it changes nothing.
+    /// Cancels the session. A second call has no effect.
     pub fn cancel(&self) {
+        // The callbacks run after the lock is released. A callback may itself ask whether the session is canceled or
+        // register another callback, and the lock is not reentrant. Taking them out also keeps a second cancellation
+        // from running them again.
         let callbacks = {
             let mut state = self.0.0.lock();
             state.is_canceled = true;

@@ -1,4 +1,4 @@
-//! Channels that modules contribute to, collected when somebody asks.
+//! Channels that modules contribute to, collected on request.
 
 use std::{future::Future, sync::Arc};
 

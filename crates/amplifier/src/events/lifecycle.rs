@@ -1,23 +1,23 @@
-//! The payloads of what else happens on the way of a call, and of modules that are not there.
+//! The payloads of the other events in a call's lifecycle, and of modules that failed to load.
 
 use serde_json::{Value, json};
 
 use super::{CallFacts, names};
 use crate::{LoadFailure, ModuleKind};
 
-/// Where a question to a person stands.
+/// The state of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalStep {
-    /// It is asked.
+    /// The approval was requested.
     Required,
-    /// The answer is yes.
+    /// The approval was granted.
     Granted,
-    /// The answer is no, or there is none.
+    /// The approval was denied, or ran out of time.
     Denied,
 }
 
 impl ApprovalStep {
-    /// The event that tells it.
+    /// The event for this state.
     pub fn event(self) -> &'static str {
         match self {
             Self::Required => names::APPROVAL_REQUIRED,
@@ -32,12 +32,12 @@ pub fn approval(call: &CallFacts<'_>, question: &str) -> Value {
     with(call, [("prompt", json!(question))])
 }
 
-/// The payload of `artifact:read` and `artifact:write`. How many bytes it were is not always known.
+/// The payload of `artifact:read` and `artifact:write`. The number of bytes is not always known.
 pub fn artifact(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
     with(call, [("path", json!(path)), ("bytes", json!(bytes))])
 }
 
-/// The payload of `policy:violation`: which kind of no it was, and why.
+/// The payload of `policy:violation`, with the kind of denial and its reason.
 pub fn policy_violation(call: &CallFacts<'_>, class: &str, reason: &str) -> Value {
     with(
         call,
@@ -45,7 +45,7 @@ pub fn policy_violation(call: &CallFacts<'_>, class: &str, reason: &str) -> Valu
     )
 }
 
-/// The payload of `cancel:requested`. Calls are always stopped, never waited for, so the state is `immediate`.
+/// The payload of `cancel:requested`. Calls are always stopped at once, so the state is `immediate`.
 pub fn cancel_requested(call: &CallFacts<'_>, reason: &str) -> Value {
     with(
         call,

@@ -5,34 +5,34 @@ use serde_json::{Map, Value, json};
 
 use crate::ToolResult;
 
-/// What every event of a call says of it. The same facts for hooks in every language.
+/// The facts of a call that every event has, for hooks in every language.
 #[derive(Clone, Debug)]
 pub struct CallFacts<'a> {
     /// The tool, by the name it is called by.
     pub tool_name: &'a str,
     /// The arguments as hooks may see them.
     pub tool_input: &'a Value,
-    /// The caller's own id of the call where it gave one, else the host's.
+    /// The caller's own id of the call, or else the host's.
     pub tool_call_id: &'a str,
-    /// What the calls of one turn share.
+    /// The id that the calls of one turn share.
     pub parallel_group_id: Option<&'a str>,
     /// The session.
     pub session_id: &'a str,
-    /// The call that made this one.
+    /// The parent call.
     pub parent_id: Option<&'a str>,
     /// When the event happened.
     pub timestamp: Timestamp,
 }
 
 impl CallFacts<'_> {
-    /// What the events around a call have in common.
+    /// The common members of the events around a call.
     pub(super) fn payload(&self) -> Map<String, Value> {
         let mut payload = self.base();
         payload.insert("tool_input".to_owned(), self.tool_input.clone());
         payload
     }
 
-    /// What every event of the call has in common.
+    /// The common members of all events of a call.
     pub(super) fn base(&self) -> Map<String, Value> {
         let fields = [
             ("tool_name", json!(self.tool_name)),
@@ -62,7 +62,7 @@ pub fn tool_post(call: &CallFacts<'_>, duration_ms: u64, result: &ToolResult) ->
     Value::Object(payload)
 }
 
-/// The payload of `tool:error`. The message stands under both names that Amplifier's loops use for it.
+/// The payload of `tool:error`. The message has both names that Amplifier's loops use for it.
 pub fn tool_error(call: &CallFacts<'_>, duration_ms: u64, result: &ToolResult) -> Value {
     let mut payload = call.payload();
     let message = result

@@ -1,29 +1,29 @@
-//! What a handler answers.
+//! The answers of handlers.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// How long a person may take by default, in seconds.
+/// The default time limit of an approval, in seconds.
 pub(super) const APPROVAL_TIMEOUT: f64 = 300.0;
 
-/// What a handler wants to happen.
+/// The action that a handler requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookAction {
-    /// Nothing: go on.
+    /// Continue.
     #[default]
     Continue,
-    /// Do not.
+    /// Deny.
     Deny,
-    /// Go on with other data.
+    /// Continue with other data.
     Modify,
-    /// Go on, and tell the model something.
+    /// Continue, and add text to the model's context.
     InjectContext,
-    /// A person decides.
+    /// Ask an operator.
     AskUser,
 }
 
-/// In whose name something is told to the model.
+/// The role of text that is added to the model's context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextRole {
@@ -49,7 +49,7 @@ pub enum MessageLevel {
     Error,
 }
 
-/// What counts where nobody answers in time.
+/// The answer if an approval runs out of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDefault {
@@ -60,57 +60,57 @@ pub enum ApprovalDefault {
     Allow,
 }
 
-/// Something to tell the model, from one handler.
+/// Text from one handler for the model's context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContextInjection {
     /// The text.
     pub content: String,
-    /// In whose name.
+    /// The role of the text.
     pub role: ContextRole,
     /// For the next request alone.
     pub ephemeral: bool,
-    /// With the last tool result, not as a message of its own.
+    /// Append the text to the last tool result, not as a message of its own.
     pub append_to_last_tool_result: bool,
-    /// Who wants it told.
+    /// The handler.
     pub hook_name: String,
-    /// When.
+    /// The event.
     pub event: String,
 }
 
-/// What a handler answers, with the fields and defaults of Amplifier's model, in its order.
+/// The answer of a handler, with the fields and defaults of Amplifier's model, in its order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HookResult {
-    /// What it wants to happen.
+    /// The requested action.
     pub action: HookAction,
-    /// The data it goes on with.
+    /// The changed data.
     pub data: Option<Map<String, Value>>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// What to tell the model.
+    /// The text for the model's context.
     pub context_injection: Option<String>,
-    /// In whose name.
+    /// The role of that text.
     pub context_injection_role: ContextRole,
     /// For the next request alone.
     pub ephemeral: bool,
-    /// What a person is asked.
+    /// The question to the operator.
     pub approval_prompt: Option<String>,
-    /// What a person can answer. `None`: allow and deny.
+    /// The possible answers. `None`: allow and deny.
     pub approval_options: Option<Vec<String>>,
-    /// How long a person may take, in seconds.
+    /// The time limit of the approval, in seconds.
     pub approval_timeout: f64,
-    /// What counts where nobody answers in time.
+    /// The answer if the approval runs out of time.
     pub approval_default: ApprovalDefault,
-    /// The user need not see what the handler printed.
+    /// The handler's printed output need not be shown to the user.
     pub suppress_output: bool,
-    /// What to tell the user.
+    /// A message for the user.
     pub user_message: Option<String>,
-    /// How serious that is.
+    /// The level of the user message.
     pub user_message_level: MessageLevel,
-    /// Who says so.
+    /// The source of the user message.
     pub user_message_source: Option<String>,
-    /// What to tell the model goes with the last tool result.
+    /// Append the text for the context to the last tool result.
     pub append_to_last_tool_result: bool,
-    /// What several handlers want the model told.
+    /// The texts of several handlers for the model's context.
     pub context_injections: Vec<ContextInjection>,
 }
 
@@ -137,31 +137,31 @@ impl Default for HookResult {
     }
 }
 
-/// A question to a person.
+/// A question to an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookApprovalQuestion {
-    /// What is asked.
+    /// The question.
     pub prompt: String,
-    /// What can be answered.
+    /// The possible answers.
     pub options: Vec<String>,
-    /// How long the answer may take, in seconds.
+    /// The time limit of the answer, in seconds.
     pub timeout: f64,
-    /// What counts where there is no answer in time.
+    /// The answer if the approval runs out of time.
     pub default: ApprovalDefault,
 }
 
-/// A handler answered something that makes no sense. Nobody can tell what it wanted, so nothing may go on because of it.
+/// A handler's answer is malformed. Its intent is unknown, so the call must not continue because of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a hook answered what cannot be understood: {0}")]
 pub struct UnfitAnswer(pub String);
 
 impl HookResult {
-    /// Go on.
+    /// Continue.
     pub fn proceed() -> Self {
         Self::default()
     }
 
-    /// Do not.
+    /// Deny.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self {
             action: HookAction::Deny,
@@ -170,7 +170,7 @@ impl HookResult {
         }
     }
 
-    /// Go on with other data.
+    /// Continue with other data.
     pub fn modify(data: Map<String, Value>) -> Self {
         Self {
             action: HookAction::Modify,
@@ -179,7 +179,7 @@ impl HookResult {
         }
     }
 
-    /// Go on, and tell the model something.
+    /// Continue, and add text to the model's context.
     pub fn inject_context(text: impl Into<String>) -> Self {
         Self {
             action: HookAction::InjectContext,
@@ -188,7 +188,7 @@ impl HookResult {
         }
     }
 
-    /// A person decides.
+    /// Ask an operator.
     pub fn ask_user(prompt: impl Into<String>) -> Self {
         Self {
             action: HookAction::AskUser,
@@ -197,21 +197,21 @@ impl HookResult {
         }
     }
 
-    /// Says why.
+    /// Sets the reason.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Adds something to tell the user.
+    /// Adds a message for the user.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.user_message = Some(message.into());
         self
     }
 
-    /// What a person is to be asked, where the answer asks for one.
+    /// The question to the operator, if the answer requests one.
     pub fn approval(&self) -> Option<HookApprovalQuestion> {
         (self.action == HookAction::AskUser).then(|| HookApprovalQuestion {
             prompt: self

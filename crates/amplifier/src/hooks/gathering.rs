@@ -1,5 +1,5 @@
-//! What several handlers say to one event, put together: a no outweighs a question, a question outweighs a word for the
-//! model, and a change survives all but the no.
+//! Combines the answers of several handlers to one event: a denial outweighs a question, a question outweighs a text
+//! for the model, and changes stay unless the call is denied.
 
 use serde_json::Value;
 use toolpost_model::HookStanding;
@@ -9,7 +9,7 @@ use super::{
     registry::{HookFailure, RegisteredHandler},
 };
 
-/// What was said so far. Each handler is shown the data as those before it left it.
+/// The answers so far. Each handler gets the data as the handlers before it left it.
 #[derive(Debug)]
 pub struct HookResultCollector {
     data: Value,
@@ -22,7 +22,7 @@ pub struct HookResultCollector {
 }
 
 impl HookResultCollector {
-    /// Nothing said yet.
+    /// A collector without answers.
     pub fn new(data: Value) -> Self {
         Self {
             data,
@@ -35,23 +35,23 @@ impl HookResultCollector {
         }
     }
 
-    /// The data as it stands.
+    /// The current data.
     pub fn data(&self) -> &Value {
         &self.data
     }
 
-    /// Whether a handler said no: nobody else need be asked.
+    /// Whether a handler denied: the remaining handlers need not run.
     pub fn is_denied(&self) -> bool {
         self.denied.is_some()
     }
 
-    /// What went wrong on the way and changed nothing, a line each.
+    /// Failures and odd answers that changed nothing, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Takes what a handler said, or how it failed, with what its standing makes of it. Of an observer nothing counts but
-    /// a message; whatever else it wanted is noted.
+    /// Adds a handler's answer or failure, with the effect of its standing. Only the message of an observer counts;
+    /// its other demands become notes.
     pub fn take(
         &mut self,
         handler: &RegisteredHandler,
@@ -68,8 +68,8 @@ impl HookResultCollector {
         }
     }
 
-    /// A guard that fails says no, an ordinary handler that breaks has a person asked, an observer that fails is noted.
-    /// Nonsense from anybody but an observer is a no: it may have been meant as one.
+    /// A failed guard denies, a failed ordinary handler makes the host ask an operator, a failed observer is noted. A
+    /// malformed answer of a guard or an ordinary handler denies: it may have been meant as a denial.
     pub(super) fn fail(&mut self, name: &str, standing: HookStanding, failure: &HookFailure) {
         match (standing, failure) {
             (HookStanding::Observer, _) => self
@@ -130,13 +130,13 @@ impl HookResultCollector {
             HookAction::Continue | HookAction::Modify | HookAction::InjectContext => {}
         }
         self.inject(name, &answer, event);
-        // In Amplifier's own registry only `modify` goes on with other data. What comes with a question or with a word
-        // for the model is taken too: the handler gave it.
+        // In Amplifier's own registry only `modify` changes the data. Here, changed data beside a question or a text
+        // for the model count too, since the handler sent them.
         if let (Some(fresh), Value::Object(data)) = (answer.data, &mut self.data)
             && answer.action != HookAction::Continue
         {
             for (key, value) in fresh {
-                // Added by the host, and nobody's to change.
+                // The host sets this member, and handlers cannot change it.
                 if key != "timestamp" && data.get(&key) != Some(&value) {
                     data.insert(key, value);
                     self.is_changed = true;
@@ -165,7 +165,7 @@ impl HookResultCollector {
         });
     }
 
-    /// What it all comes to. The action is never `modify`: changed data come with whatever else is to be done.
+    /// The combined answer. Its action is never `modify`: changed data are returned beside the other demands.
     pub fn finish(self) -> HookResult {
         let message = Some(self.messages.join("\n")).filter(|text| !text.is_empty());
         if let Some(denied) = self.denied {

@@ -1,4 +1,4 @@
-//! Reading what a handler in another language answered.
+//! Reads the answer of a handler in another language.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,8 @@ use super::answer::{
 use crate::result::{as_bool, kind};
 
 impl HookResult {
-    /// Reads an answer: nothing at all means go on, an object is read as Amplifier's model reads it, and anything else
-    /// is [unfit](UnfitAnswer).
+    /// Reads an answer: `null` continues, an object is read as in Amplifier's model, and any other value is
+    /// [unfit](UnfitAnswer).
     pub fn read(value: &Value) -> Result<Self, UnfitAnswer> {
         let fields = match value {
             Value::Null => return Ok(Self::proceed()),

@@ -1,4 +1,4 @@
-//! The handlers of a session's modules, and asking them one after another.
+//! The handlers of a session's modules, run one after another.
 
 use std::{
     fmt,
@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{ModuleId, events};
 
-/// Looks at events.
+/// A handler of events.
 ///
 /// A function `async fn handle(event: String, data: Value) -> Result<HookResult, HookFailure>` is one.
 pub trait HookHandler: Send + Sync + 'static {
-    /// Looks at one.
+    /// Handles an event.
     fn handle<'a>(
         &'a self,
         event: &'a str,
@@ -45,19 +45,19 @@ where
     }
 }
 
-/// How a handler failed.
+/// The failure of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HookFailure {
-    /// It broke, or did not answer in time. What that means is decided by its standing.
+    /// The handler failed or timed out. Its standing decides the consequence.
     #[error("{0}")]
     Broke(String),
-    /// It answered nonsense. That is never let pass: it may have wanted to say no.
+    /// The answer was malformed. It never passes, since it may have been meant as a denial.
     #[error(transparent)]
     Unfit(#[from] UnfitAnswer),
 }
 
 impl HookFailure {
-    /// It broke.
+    /// A failure with a message.
     pub fn broke(message: impl Into<String>) -> Self {
         Self::Broke(message.into())
     }
@@ -76,7 +76,7 @@ struct HookRegistryState {
     next: AtomicU64,
 }
 
-/// A handler among the others.
+/// A registered handler.
 #[derive(Clone)]
 pub struct RegisteredHandler {
     id: u64,
@@ -87,14 +87,14 @@ pub struct RegisteredHandler {
     handler: Arc<dyn HookHandler>,
 }
 
-/// Takes a handler out again. Without it the handler stays for the session.
+/// Removes a handler. If it is dropped, the handler stays for the session.
 pub struct HookRegistration {
     shared: Arc<HookRegistryState>,
     id: u64,
 }
 
 impl HookRegistration {
-    /// Takes it out.
+    /// Removes the handler.
     pub fn unregister(self) {
         self.shared
             .handlers
@@ -111,8 +111,8 @@ impl HookRegistry {
         }
     }
 
-    /// Adds a handler for an event, for a family such as `tool:*`, or for all of them, `*`. Those with the lower priority
-    /// number are asked first, and of two with the same one the one that was added first.
+    /// Adds a handler for an event, for a family such as `tool:*`, or for all of them, `*`. Handlers run in the order
+    /// of their priority numbers, and with the same number in the order of registration.
     pub fn register(
         &self,
         subscription: impl Into<String>,
@@ -139,7 +139,7 @@ impl HookRegistry {
         }
     }
 
-    /// The handlers that an event concerns, in the order in which they are asked.
+    /// The handlers for an event, in the order in which they run.
     pub fn handlers(&self, event: &str) -> Vec<RegisteredHandler> {
         let handlers = self.shared.handlers.lock();
         handlers
@@ -149,7 +149,7 @@ impl HookRegistry {
             .collect()
     }
 
-    /// Whether an event concerns anybody.
+    /// Whether an event has a handler.
     pub fn concerns(&self, event: &str) -> bool {
         self.shared
             .handlers
@@ -158,9 +158,9 @@ impl HookRegistry {
             .any(|handler| events::matches(&handler.subscription, event))
     }
 
-    /// Tells an event to whom it concerns, and gathers what they say. For events that modules emit themselves: a handler
-    /// that breaks is passed over, as it is in Amplifier, and one that answers nonsense denies. No handler has a time
-    /// limit here; whoever asks about a call sets one.
+    /// Sends an event to its handlers and combines their answers. For events that modules emit themselves: a handler
+    /// that fails is skipped, as in Amplifier, and a malformed answer denies. Handlers have no time limit here;
+    /// callers that ask about a call set one.
     pub async fn emit(&self, event: &str, data: Value) -> HookResult {
         let mut gathering = HookResultCollector::new(data);
         for handler in self.handlers(event) {
@@ -197,7 +197,7 @@ impl HookRegistry {
 }
 
 impl RegisteredHandler {
-    /// The name it was registered under.
+    /// The name of its registration.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -207,7 +207,7 @@ impl RegisteredHandler {
         self.module.as_ref()
     }
 
-    /// Asks it. The time it may take is its caller's business.
+    /// Runs it. The caller enforces the time limit.
     pub async fn ask(&self, event: &str, data: &Value) -> Result<HookResult, HookFailure> {
         self.handler.handle(event, data).await
     }

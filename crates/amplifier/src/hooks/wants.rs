@@ -1,34 +1,34 @@
-//! What an answer means for a call: the step that hooks of modules in every language go through before the host hears of
-//! what they want.
+//! The effect of an answer on a call. Hooks of modules in every language go through this step before the host acts on
+//! their answers.
 
 use serde_json::{Map, Value};
 
 use super::answer::{HookAction, HookApprovalQuestion, HookResult, UnfitAnswer};
 use crate::{ToolResult, events};
 
-/// What an answer means for a call. Nothing set: it goes on.
+/// The effect of an answer on a call. Empty: the call continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookDemands {
-    /// The call must not be made, or its result not be seen: why.
+    /// The call must not run, or its result must not be shown, with the reason.
     pub stop: Option<String>,
-    /// A person must say yes first.
+    /// An operator must approve first.
     pub ask: Option<HookApprovalQuestion>,
     /// Other arguments, before the call.
     pub tool_input: Option<Map<String, Value>>,
     /// Another result, after the call.
     pub result: Option<ToolResult>,
-    /// What the model is to be told, a piece each.
+    /// Texts for the model's context.
     pub context: Vec<String>,
-    /// What the user is to be told.
+    /// A message for the user.
     pub message: Option<String>,
-    /// Why, in the hook's words.
+    /// The reason, from the hook.
     pub reason: Option<String>,
 }
 
 impl HookResult {
-    /// What the answer to an event means for the call that the event told of; `sent` is the event's payload, so that
-    /// only what is other than it counts as a change. A change survives beside a question or a word for the model. At
-    /// the other events than `tool:pre`, `tool:post` and `tool:error` nothing can be changed.
+    /// The effect of the answer on the call of the event. `sent` is the event's payload: only a difference from it
+    /// counts as a change. A change stands beside a question or a text for the model. Only `tool:pre`, `tool:post` and
+    /// `tool:error` allow changes.
     pub fn wants(&self, event: &str, sent: &Value) -> Result<HookDemands, UnfitAnswer> {
         let mut wants = HookDemands {
             reason: self.reason.clone(),
@@ -71,7 +71,7 @@ impl HookResult {
         Ok(wants)
     }
 
-    /// The user's message, under the name it is to be told.
+    /// The user's message, with its source in front.
     fn message(&self) -> Option<String> {
         let message = self.user_message.as_ref()?;
         Some(match &self.user_message_source {
@@ -80,7 +80,7 @@ impl HookResult {
         })
     }
 
-    /// What several handlers want told is in the list; what a single one does, in the field.
+    /// The texts of several handlers are in the list, the text of a single one in the field.
     fn told_to_model(&self) -> Vec<String> {
         let mut told: Vec<String> = self
             .context_injections
@@ -100,7 +100,7 @@ fn arguments(value: &Value) -> Result<Map<String, Value>, UnfitAnswer> {
     fields.ok_or_else(|| UnfitAnswer("the `tool_input` it wants is not an object".to_owned()))
 }
 
-/// A changed result is a whole one, or else what it should have for an output.
+/// A changed result is either a whole result or a new output.
 fn result(value: &Value) -> Result<ToolResult, UnfitAnswer> {
     let is_whole = value
         .as_object()

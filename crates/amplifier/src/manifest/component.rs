@@ -1,8 +1,8 @@
-//! What a component is, from the names that it exports.
+//! The type of a component, from the names that it exports.
 
 use super::ModuleType;
 
-/// The interfaces of Amplifier's modules, without a version, and what offers them.
+/// The interfaces of Amplifier's modules, without a version, and the module type of each.
 const INTERFACES: &[(&str, ModuleType)] = &[
     ("amplifier:modules/tool", ModuleType::Tool),
     ("amplifier:modules/hook-handler", ModuleType::Hook),
@@ -15,25 +15,25 @@ const INTERFACES: &[(&str, ModuleType)] = &[
 /// The functions of a tool, for components that export them without an interface around.
 const TOOL_FUNCTIONS: [&str; 2] = ["get-spec", "execute"];
 
-/// Why nobody can tell what a component is.
+/// A component without a single known type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComponentError {
-    /// Nothing that it exports is known.
+    /// None of its exports is known.
     #[error("the component offers no interface of Amplifier's; {}", exported(.exports))]
     Unknown {
-        /// What it exports.
+        /// Its exports.
         exports: Vec<String>,
     },
-    /// It could be several things.
+    /// It exports several types.
     #[error("the component offers several of Amplifier's interfaces ({}), and must be one thing", types(.found))]
     Ambiguous {
-        /// Which.
+        /// The types.
         found: Vec<ModuleType>,
     },
 }
 
 fn exported(exports: &[String]) -> String {
-    /// Enough to recognise the component by.
+    /// How many exports a message lists.
     const SHOWN: usize = 8;
     if exports.is_empty() {
         return "it exports nothing".to_owned();
@@ -54,7 +54,7 @@ fn types(found: &[ModuleType]) -> String {
     words.join(", ")
 }
 
-/// What a component with these exports is. Any version of an interface counts.
+/// The type of a component with these exports. Any version of an interface counts.
 pub fn component_type<'a>(
     exports: impl IntoIterator<Item = &'a str>,
 ) -> Result<ModuleType, ComponentError> {

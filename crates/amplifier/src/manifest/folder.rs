@@ -1,8 +1,8 @@
-//! What a folder without a manifest is, from the names in it.
+//! The transport of a module without a manifest, from the names in its folder.
 
 use super::MANIFEST_FILE;
 
-/// The names in a folder, as whoever opened it found them.
+/// The names in a folder, as the caller listed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderNames {
     /// Its files.
@@ -16,12 +16,12 @@ impl FolderNames {
         self.files.iter().any(|name| name == wanted)
     }
 
-    /// Whether there is Python to be imported, or to be installed from here.
+    /// Whether the folder has Python code to import or to install.
     pub fn has_python(&self) -> bool {
         self.has("__init__.py") || !self.packages.is_empty() || self.has("pyproject.toml")
     }
 
-    /// The components, by name and not as the disk has them: the same folder is the same module on every machine.
+    /// The components, sorted by name: the same folder gives the same module on every machine.
     pub fn components(&self) -> Vec<String> {
         let is_component = |name: &&String| name.ends_with(".wasm") && !name.starts_with('.');
         let mut found: Vec<String> = self.files.iter().filter(is_component).cloned().collect();
@@ -30,23 +30,23 @@ impl FolderNames {
     }
 }
 
-/// What is in a folder.
+/// The contents of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundIn {
-    /// A manifest, which says the rest.
+    /// A manifest, which has all further facts.
     Manifest,
     /// A component.
     Wasm {
         /// The first by name.
         artifact: String,
-        /// Others that are there and not used.
+        /// Other components in the folder, which are not used.
         passed_over: Vec<String>,
     },
     /// A Python package.
     Python,
 }
 
-/// A folder with nothing of a module in it.
+/// A folder without any part of a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no module in it: no `amplifier.toml`, no `.wasm` file, and no Python package (a folder with \
@@ -54,7 +54,7 @@ pub enum FoundIn {
 )]
 pub struct FolderError;
 
-/// Says what a folder is. The order is Amplifier's: a manifest before a component before a package.
+/// Determines the contents of a folder. The order is Amplifier's: a manifest before a component before a package.
 pub fn detect(names: &FolderNames) -> Result<FoundIn, FolderError> {
     if names.has(MANIFEST_FILE) {
         return Ok(FoundIn::Manifest);

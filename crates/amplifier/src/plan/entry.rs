@@ -1,4 +1,4 @@
-//! The entries of `tools` and `hooks`, and what is laid over them by module.
+//! The entries of `tools` and `hooks`, and the overrides by module.
 
 use serde_json::{Map, Value};
 
@@ -6,31 +6,30 @@ use crate::ModuleSource;
 
 use super::{NoteWeight, PlanDiagnostics, kind_of, merge};
 
-/// More modules than this no plan has that was meant.
+/// The most modules of a plan.
 const MOST: usize = 256;
 
-/// A list of entries, in the order they first came in.
+/// A list of entries, in the order of their first occurrence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PlanEntryList {
     pub(super) list: Vec<PlanEntry>,
-    /// Whether it takes the place of the list beneath.
+    /// Whether it replaces the list beneath.
     replaces: bool,
 }
 
-/// A module as one plan names it.
+/// A module in one plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlanEntry {
-    /// What it is merged by: its `id`, or its `module`.
+    /// The key for merging: its `id`, or its `module`.
     pub(super) key: String,
     /// `None`: it changes an entry of another plan.
     pub(super) module: Option<String>,
     pub(super) source: Option<ModuleSource>,
     pub(super) config: Map<String, Value>,
-    /// Where it was first named.
+    /// The place of its first occurrence.
     pub(super) place: String,
 }
 
-/// What `overrides` says of a module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ModuleOverride {
     pub(super) source: Option<ModuleSource>,
@@ -38,7 +37,7 @@ pub(super) struct ModuleOverride {
 }
 
 impl ModuleOverride {
-    /// Lays a later one over this.
+    /// Lays a later list over this one.
     pub(super) fn lay(&mut self, over: Self) {
         self.source = over.source.or(self.source.take());
         self.config = merge::merge_tables(std::mem::take(&mut self.config), over.config);
@@ -111,7 +110,7 @@ pub(super) fn entries(
         let Some(entry) = entry(&format!("{section}[{index}]"), item, reading) else {
             continue;
         };
-        // Of two in one list, the second is laid over the first.
+        // Of two entries in one list, the second is laid over the first.
         read = PlanEntryList {
             list: vec![entry],
             replaces: false,
@@ -167,7 +166,7 @@ fn entry(path: &str, item: &Value, reading: &mut PlanDiagnostics<'_>) -> Option<
     })
 }
 
-/// The inner `None` where the key is missing, the outer where it is wrong.
+/// The inner `None` means a missing key, the outer one an error.
 fn name(
     path: &str,
     key: &str,
@@ -185,7 +184,7 @@ fn name(
             None
         }
         Some(Value::String(text)) => {
-            // It becomes part of the names of tools, files and messages.
+            // The name becomes part of the names of tools, files and messages.
             let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
             if text.len() > 128 || !text.chars().all(legal) || text.starts_with(['-', '.']) {
                 let message = format!(

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Puts values in the place of variables in every text of `value`, at any depth. Keys stay as they are. A variable that
-/// is not set and has no default becomes nothing; its name is told.
+/// Replaces variables with their values in every text of `value`, at any depth. Keys stay as they are. A variable that
+/// is not set and has no default becomes empty, and its name is reported.
 pub(super) fn expand(
     value: &mut Value,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -23,7 +23,7 @@ pub(super) fn expand(
     }
 }
 
-/// Values are not looked at again: one that holds `${` is not ours to read.
+/// Values are not expanded again: `${` in a value is plain text.
 fn expanded(
     text: &str,
     lookup: &dyn Fn(&str) -> Option<String>,

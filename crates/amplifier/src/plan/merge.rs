@@ -1,17 +1,17 @@
 //! Laying one configuration over another: tables merge, lists add up, single values are replaced.
 //!
-//! A list that is to take the place of the one beneath is written `{replace: […]}`.
+//! A list that replaces the one beneath it is written `{replace: […]}`.
 
 use serde_json::{Map, Value};
 
-/// The key of a table that stands for a list which replaces.
+/// The key of a table that stands for a replacing list.
 pub(super) const REPLACE: &str = "replace";
 
 /// Lays `over` over `under`.
 pub(super) fn merge(under: Value, over: Value) -> Value {
     match (under, over) {
         (Value::Array(_), over) if replacement(&over).is_some() => over,
-        // What replaced a list is one, for whoever adds to it.
+        // A replacing list stays one, so that a later layer can add to it.
         (under, Value::Array(more)) if replacement(&under).is_some() => {
             let list = replacement(&under).cloned().unwrap_or_default();
             Value::Object(Map::from_iter([(
@@ -45,7 +45,8 @@ pub(super) fn merge_tables(
     under
 }
 
-/// The first list, and what of the second is not in it. Equal are values of one type: `1` is not `"1"` and not `true`.
+/// The first list, and the values of the second that are not in it. Equal values have the same type: `1` is neither
+/// `"1"` nor `true`.
 fn joined(mut first: Vec<Value>, second: Vec<Value>) -> Vec<Value> {
     for value in second {
         if !first.contains(&value) {
@@ -55,7 +56,7 @@ fn joined(mut first: Vec<Value>, second: Vec<Value>) -> Vec<Value> {
     first
 }
 
-/// Writes `{replace: […]}` as the list it stands for, at any depth, once nothing is laid over it any more.
+/// Turns `{replace: […]}` into its list at any depth, after the last layer was merged.
 pub(super) fn settle(value: Value) -> Value {
     match value {
         Value::Object(mut table) => match replacement_in(&table).is_some() {
@@ -72,7 +73,7 @@ pub(super) fn settle(value: Value) -> Value {
     }
 }
 
-/// The list that takes the place of another, where the value says so.
+/// The list in a value of the form `{replace: […]}`.
 pub(super) fn replacement(value: &Value) -> Option<&Vec<Value>> {
     replacement_in(value.as_object()?)
 }
@@ -154,7 +155,7 @@ mod tests {
             &json!({ "a": { "replace": [2] } }),
             &json!({ "a": [2] }),
         );
-        // A table of that very form is had by writing it twice; no other form means it.
+        // To get a table of exactly this form, write it twice. No other form has this meaning.
         check(
             &json!({}),
             &json!({ "a": { "replace": { "replace": [3] } } }),

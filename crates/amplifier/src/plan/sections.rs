@@ -1,4 +1,4 @@
-//! The top level of a plan: what is read, what is another program's, and what nobody knows.
+//! The top level of a plan: the sections that are read, those of other programs, and unknown ones.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::{
     kind_of,
 };
 
-/// Sections that belong to the agent, with what they are for.
+/// Sections that belong to the agent, with their purpose.
 const OF_THE_AGENT: [(&str, &str); 10] = [
     ("session", "the agent's own loop and memory"),
     ("providers", "models"),
@@ -74,7 +74,7 @@ fn of_the_agent(section: &str, reading: &mut PlanDiagnostics<'_>) {
     reading.note(section, NoteWeight::Info, message);
 }
 
-/// Of no concern here, but a plan that no agent would take should not be taken either.
+/// The section is not used here, but a plan that every agent would refuse is refused here too.
 fn session(value: &Value, reading: &mut PlanDiagnostics<'_>) {
     let Value::Object(table) = value else {
         let message = format!("`session` must be a table, and is {}", kind_of(value));

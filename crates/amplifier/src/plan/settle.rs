@@ -1,4 +1,4 @@
-//! From what plans say together to the modules that are mounted.
+//! Turns merged plans into the modules to mount.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use super::{
 };
 
 impl MountPlan {
-    /// The modules, in their order: tools, then hooks. An entry that cannot be mounted stays, under its `id` and with a
-    /// source that gives the reason: it may be a guard, and whoever loads the modules reports it as missing.
+    /// The modules, in their order: tools, then hooks. An entry that cannot be mounted stays, under its `id` and with
+    /// a source that gives the reason: it may be a guard, and the loader of the modules must report it as missing.
     pub fn settle(&self) -> (Vec<PlannedModule>, Vec<PlanNote>) {
         let mut modules: Vec<PlannedModule> = Vec::new();
         let mut notes = Vec::new();
@@ -72,7 +72,7 @@ impl MountPlan {
         (modules, notes)
     }
 
-    /// What is laid over an entry: by its module, and more exactly by its `id`.
+    /// The override of an entry: by its module, then by its `id`, which is more exact.
     fn override_of(&self, entry: &PlanEntry, module: &str) -> Option<ModuleOverride> {
         let of_module = self.overrides.get(module).cloned();
         let of_id = self
@@ -97,8 +97,8 @@ fn settled(config: Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-/// Takes sources from the environment where it has some: `AMPLIFIER_MODULE_TOOL_BASH` counts before whatever plans say
-/// of `tool-bash`. Relative paths begin in `base`. What is no source is told and changes nothing.
+/// Applies sources from the environment: `AMPLIFIER_MODULE_TOOL_BASH` overrides the source of `tool-bash` in any plan.
+/// Relative paths begin in `base`. A value that is no source is reported and ignored.
 pub fn override_sources(
     modules: &mut [PlannedModule],
     base: &Path,

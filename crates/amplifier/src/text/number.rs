@@ -8,7 +8,7 @@ pub(super) fn python(token: &str) -> String {
     match token {
         "-0" => "0".to_owned(),
         token if is_integer => token.to_owned(),
-        // What the grammar of JSON lets through parses; the text itself is the honest fallback.
+        // Each number of JSON's grammar parses. The text itself is only a fallback.
         token => token.parse().map_or_else(|_| token.to_owned(), float),
     }
 }
@@ -19,7 +19,7 @@ pub(super) fn compact(token: &str) -> String {
         return python(token);
     }
     let number = token.parse().ok().and_then(serde_json::Number::from_f64);
-    // Infinity, which JSON cannot say.
+    // JSON has no infinity.
     number.map_or_else(|| "null".to_owned(), |number| number.to_string())
 }
 

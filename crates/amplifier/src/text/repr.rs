@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use super::number;
 use crate::json::in_order;
 
-/// The notation of a value; `text` is the JSON it came as, which knows the order of keys.
+/// The notation of a value. `text` is its original JSON, which has the order of keys.
 pub(super) fn of(value: &Value, text: Option<&str>) -> String {
     let mut written = String::new();
     match text {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::number;
 use crate::json::escaped_unit;
 
-/// Who would write it.
+/// The program to imitate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonTextStyle {
     /// `json.dumps`: ASCII alone, a blank after each comma and colon.
@@ -50,7 +50,7 @@ impl JsonTextStyle {
         }
     }
 
-    /// Half a surrogate pair, which only an escape can say.
+    /// Half a surrogate pair, which JSON can write only as an escape.
     fn half_pair(self, unit: u16, written: &mut String) {
         match self {
             Self::Dumps => hex(unit, written),
@@ -91,7 +91,7 @@ fn number_end(text: &str, at: usize) -> usize {
     at + length.unwrap_or(rest.len())
 }
 
-/// Writes the string that begins at a place, and says where it ends.
+/// Writes the string that begins at a place, and returns its end.
 fn string(text: &str, start: usize, style: JsonTextStyle, written: &mut String) -> usize {
     written.push('"');
     let mut at = start + 1;
@@ -112,7 +112,7 @@ fn string(text: &str, start: usize, style: JsonTextStyle, written: &mut String) 
     at
 }
 
-/// Writes what an escape stands for, and says where it ends.
+/// Writes the character of an escape, and returns the end of the escape.
 fn escape(text: &str, at: usize, style: JsonTextStyle, written: &mut String) -> usize {
     let Some(unit) = escaped_unit(text, at) else {
         return short_escape(text, at, style, written);

@@ -1,14 +1,14 @@
-//! A look at the text before the tokenizer has it.
+//! Scans a text before the tokenizer gets it.
 //!
-//! The tokenizer calls itself for each expansion it is inside of, so they are counted. It never comes back from
-//! some here-documents whose delimiter, or whose line, holds an expansion, and ends others where bash does not.
-//! It is given only those that stand in plain surroundings: plain words and quotes before them, a plain
-//! delimiter, and the delimiter on a line of its own.
+//! The tokenizer recurses for each open expansion, so this counts expansions. The tokenizer never returns from some
+//! here-documents with an expansion in their delimiter or line, and ends others in another place than bash. It
+//! therefore gets only here-documents in plain surroundings: plain words and quotes before them, a plain delimiter, and
+//! the delimiter on a line of its own.
 
 use crate::opaque::OpaqueReason;
 use crate::word;
 
-/// How many expansions the tokenizer may find, at most; an error if it should not be given the text.
+/// The most expansions that the tokenizer can find, or an error if the text is not safe for it.
 pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
     let mut scanner = ScriptScanner {
         rest: text,
@@ -50,7 +50,7 @@ pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
 
 struct ScriptScanner<'a> {
     rest: &'a str,
-    /// Documents whose bodies begin on the next line.
+    /// Here-documents that begin on the next line.
     pending: Vec<HeredocDelimiter<'a>>,
     expansions: usize,
 }
@@ -61,7 +61,7 @@ struct HeredocDelimiter<'a> {
 }
 
 impl<'a> ScriptScanner<'a> {
-    /// The text behind a quoted or expanded part, if that ends where everybody says it does.
+    /// The text behind a quoted or expanded part, if bash and the tokenizer are sure to agree on its end.
     fn passed(&self, here: &'a str, first: char) -> Option<&'a str> {
         match first {
             '\'' => here[1..].split_once('\'').map(|(_, rest)| rest),
@@ -84,7 +84,8 @@ impl<'a> ScriptScanner<'a> {
             count(part)
         };
         self.rest = rest;
-        // Behind a delimiter, the tokenizer gets lost in expansions, and a body may begin inside of quotes.
+        // Between a delimiter and its body, the tokenizer misreads expansions, and a newline in quotes could begin the
+        // body.
         let plain =
             !part.contains(['$', '`', '\n']) || part.starts_with('\'') && !part.contains('\n');
         if self.pending.is_empty() || plain {
@@ -94,8 +95,9 @@ impl<'a> ScriptScanner<'a> {
         }
     }
 
-    /// From here on the tokenizer may see another place in the text than this scanner: anything may follow,
-    /// except a here-document, and joined lines in quotes that one reader joins and the other does not.
+    /// From here on the tokenizer may be at another position of the text than this scanner. The rest may contain
+    /// anything except here-documents, and except joined lines in quotes, which one reader joins and the other does
+    /// not.
     fn odd(&self, from: &str) -> Result<usize, OpaqueReason> {
         let has_document = from.split("<<<").any(|part| part.contains("<<"));
         let has_joined = from.contains("\\\n") && (from.contains("$'") || from.contains("$\\\n"));
@@ -143,7 +145,7 @@ impl<'a> ScriptScanner<'a> {
         Ok(())
     }
 
-    /// Passes over the bodies of the documents that the line before has announced.
+    /// Skips the bodies of the here-documents that the line announced.
     fn bodies(&mut self) -> Result<(), OpaqueReason> {
         for delimiter in std::mem::take(&mut self.pending) {
             loop {
@@ -166,7 +168,6 @@ impl<'a> ScriptScanner<'a> {
     }
 }
 
-/// How many expansions begin in a text.
 fn count(text: &str) -> usize {
     let begins = |at: &usize| text[at + 1..].starts_with(['(', '{', '[']);
     text.match_indices('$')

@@ -1,22 +1,22 @@
-//! Liberal matching: whether a command could be what a deny or an ask means.
+//! Liberal matching: whether a deny or an ask could mean a command.
 //!
-//! A rule against `git push --force` means `git -C x push origin -f` too. Options are compared as a set and in
-//! every spelling that is known, operands in order, and a word behind an option of which nobody knows whether it
-//! takes a value may count as that value or not, whichever makes the pattern fit.
+//! A rule against `git push --force` also means `git -C x push origin -f`. Options are compared as a set and in every
+//! known spelling, operands in order. Where the tables do not list whether an option takes a value, the word behind it
+//! may count as the value or as an operand, whichever makes the pattern match.
 
 use super::CommandPattern;
 use super::glob::{WordGlob, base_name};
 use super::table;
 use crate::analysis::SimpleCommand;
 
-/// How often a program with many names is looked through.
+/// How many names of a multi-call program are tried.
 const MOST_NAMES: usize = 16;
 
 pub(super) fn catches(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
     started_by(pattern, command) || fits(pattern, &command.words, command.opaque)
 }
 
-/// A rule about a wrapper as such, `xargs *`, is meant for whatever it starts.
+/// A rule about a wrapper as such, `xargs *`, applies to every command that the wrapper starts.
 fn started_by(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
     let ([program], true) = (pattern.words.as_slice(), pattern.open) else {
         return false;
@@ -30,7 +30,7 @@ fn started_by(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
     !program.is_any() && command.within.iter().any(name)
 }
 
-/// One program with many names is whatever it is called as, also by itself.
+/// A multi-call program matches under each of its names, its own included.
 fn fits(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
     let is_many = |word: &&String| matches!(base_name(word), "busybox" | "toybox");
     let names = words.iter().take(MOST_NAMES).take_while(is_many).count();
@@ -54,7 +54,7 @@ fn fits_as(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
     all_there && operands_fit(&wanted.operands, &command.operands, pattern.open, opaque)
 }
 
-/// A pattern's words behind the program.
+/// A pattern's words after the program.
 struct PatternWords<'a> {
     options: Vec<&'a WordGlob>,
     operands: Vec<&'a WordGlob>,
@@ -74,18 +74,18 @@ impl<'a> PatternWords<'a> {
     }
 }
 
-/// A command's words behind the program.
+/// A command's words after the program.
 struct CommandWords<'a> {
     program: &'a str,
     options: Vec<&'a str>,
     operands: Vec<PatternOperand<'a>>,
-    /// Every option, in the spelling that stands for it.
+    /// Every option, in its canonical spelling.
     canonical: Vec<String>,
 }
 
 struct PatternOperand<'a> {
     word: &'a str,
-    /// It may be the value of the option before it.
+    /// The word may be the value of the option before it.
     may_be_value: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'a> CommandWords<'a> {
             canonical: Vec::new(),
         };
         let mut words = words.iter().map(String::as_str).peekable();
-        // A toolchain, not an operand.
+        // `+nightly` selects a toolchain and is not an operand.
         if program == "cargo" && words.peek().is_some_and(|word| word.starts_with('+')) {
             words.next();
         }
@@ -191,7 +191,7 @@ impl<'a> CommandWords<'a> {
     }
 }
 
-/// Whether the wanted words are the beginning of the operands, or all of them where nothing may follow.
+/// Whether the wanted words are the first operands, or all operands if the pattern is not open.
 fn operands_fit(
     wanted: &[&WordGlob],
     operands: &[PatternOperand<'_>],
@@ -201,7 +201,7 @@ fn operands_fit(
     match (wanted, operands) {
         ([], []) => true,
         ([], operands) => open || operands.iter().all(|operand| operand.may_be_value),
-        // What is not known yet could be what is wanted.
+        // Words of an opaque command that are not known yet could match.
         (_, []) => opaque,
         ([first, wanted @ ..], [operand, operands @ ..]) => {
             (first.matches(operand.word) && operands_fit(wanted, operands, open, opaque))

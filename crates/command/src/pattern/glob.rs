@@ -1,9 +1,9 @@
 //! One word of a pattern.
 
-/// Alternatives, each a text with gaps in it.
+/// Alternatives; each is a text with stars.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct WordGlob {
-    /// Each alternative as the pieces between its stars; one piece is a plain text.
+    /// The pieces of each alternative between its stars. A single piece is a plain text.
     alternatives: Vec<Vec<String>>,
 }
 
@@ -12,14 +12,13 @@ impl WordGlob {
         Self { alternatives }
     }
 
-    /// Whether it matches every word.
     pub(super) fn is_any(&self) -> bool {
         self.alternatives
             .iter()
             .any(|pieces| matches!(pieces.as_slice(), [first, last] if first.is_empty() && last.is_empty()))
     }
 
-    /// The texts it stands for, where they hold no gaps.
+    /// The plain texts it matches; alternatives with stars are left out.
     pub(super) fn plain(&self) -> impl Iterator<Item = &str> {
         self.alternatives
             .iter()
@@ -29,7 +28,6 @@ impl WordGlob {
             })
     }
 
-    /// Whether it is written as an option.
     pub(super) fn begins_like_option(&self) -> bool {
         let is_option = |pieces: &Vec<String>| {
             pieces.first().is_some_and(|first| {
@@ -45,7 +43,8 @@ impl WordGlob {
             .any(|pieces| pieces_match(pieces, word))
     }
 
-    /// As a program's name: a gap does not reach over a `/`, so that `cargo-*` is no way to another folder.
+    /// Matches a program's name. A star does not match a `/`, so that `cargo-*` does not match a path to another
+    /// folder.
     pub(super) fn matches_program(&self, word: &str) -> bool {
         let slashes = |text: &str| text.matches('/').count();
         self.is_any()
@@ -55,11 +54,11 @@ impl WordGlob {
             })
     }
 
-    /// As a program's name whatever folder either is in.
+    /// Matches a program's name regardless of the folders on both sides.
     pub(super) fn matches_base_name(&self, word: &str) -> bool {
         let named = |pieces: &Vec<String>| {
             let base = base_pieces(pieces);
-            // Only a folder is written, which is then all that there is to compare.
+            // A pattern that ends with `/` has no base name to compare.
             let has_name = base.iter().any(|piece| !piece.is_empty());
             has_name && pieces_match(&base, base_name(word))
         };
@@ -67,7 +66,7 @@ impl WordGlob {
     }
 }
 
-/// The pieces behind the last written `/`.
+/// The pieces after the last `/` of the pattern.
 fn base_pieces(pieces: &[String]) -> Vec<String> {
     let from = pieces
         .iter()
@@ -95,7 +94,7 @@ fn pieces_match(pieces: &[String], word: &str) -> bool {
     let Some(mut rest) = word.strip_prefix(first.as_str()) else {
         return false;
     };
-    // The earliest place for each piece leaves the most room for those behind it.
+    // The earliest match of each piece leaves the most text for the pieces after it.
     for piece in &pieces[1..pieces.len() - 1] {
         match rest.find(piece.as_str()) {
             Some(at) => rest = &rest[at + piece.len()..],

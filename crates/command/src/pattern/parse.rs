@@ -1,4 +1,4 @@
-//! From a text to a pattern.
+//! Parses a pattern.
 
 use super::glob::WordGlob;
 use super::{CommandPattern, CommandPatternError};
@@ -7,10 +7,10 @@ use crate::variable;
 pub(super) const LONGEST: usize = 4096;
 pub(super) const MOST_ALTERNATIVES: usize = 64;
 
-/// A character, and whether it was quoted and so stands for itself.
+/// A character, and whether it was quoted and is therefore literal.
 type PatternChar = (char, bool);
 
-/// Alternatives, and what stands behind them.
+/// Alternatives, and the text after them.
 type BraceAlternatives<'a> = (Vec<&'a [PatternChar]>, &'a [PatternChar]);
 
 pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError> {
@@ -40,7 +40,7 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError>
     if words.is_empty() && !open {
         return Err(CommandPatternError::Empty);
     }
-    // A lone star is any command with any words, and a command has at least one.
+    // A lone star matches any command, and a command has at least one word.
     if words.is_empty() {
         words.push(WordGlob::new(vec![vec![String::new(), String::new()]]));
     }
@@ -52,7 +52,7 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, CommandPatternError>
     })
 }
 
-/// The first word, as characters and as written, and the text behind it.
+/// The first word, as characters and as written, and the rest of the text.
 fn next_word(text: &str) -> Result<(Vec<PatternChar>, &str, &str), CommandPatternError> {
     let mut word = Vec::new();
     let mut chars = text.char_indices();
@@ -64,7 +64,7 @@ fn next_word(text: &str) -> Result<(Vec<PatternChar>, &str, &str), CommandPatter
             quote @ ('\'' | '"') => loop {
                 match chars.next().ok_or_else(unclosed)?.1 {
                     c if c == quote => {
-                        // An empty word is a word too.
+                        // Marks that a quote was here, so that `''` is an empty word and not the absence of a word.
                         word.push(('\0', true));
                         break;
                     }
@@ -111,8 +111,8 @@ fn glob(word: &[PatternChar], raw: &str) -> Result<WordGlob, CommandPatternError
     Ok(WordGlob::new(alternatives))
 }
 
-/// The choices behind an opening brace and what follows its closing one; `None` where there is nothing to
-/// choose, as in `{}`.
+/// The alternatives after an opening brace, and the text after the closing one; `None` for a brace without
+/// alternatives, such as `{}`.
 fn braced<'a>(
     text: &'a [PatternChar],
     raw: &str,

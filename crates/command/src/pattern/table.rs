@@ -1,7 +1,7 @@
-//! What liberal matching knows about programs: which options take a value, and which are two spellings of one.
+//! Tables of liberal matching: which options take a value, and which options are two spellings of one.
 
-/// Whether the word after this option belongs to it; `None` if that is not known. `before_subcommand` says
-/// that only options have come so far.
+/// Whether the word after this option belongs to it; `None` if the table does not list it. `before_subcommand`: only
+/// options have come so far.
 pub(super) fn takes_value(program: &str, option: &str, before_subcommand: bool) -> Option<bool> {
     if option.contains('=') {
         return Some(false);
@@ -79,7 +79,7 @@ fn known(option: &str, valued: &[&str]) -> Option<bool> {
     valued.contains(&option).then_some(true)
 }
 
-/// The one spelling that stands for an option.
+/// The canonical spelling of an option.
 pub(super) fn canonical<'a>(program: &str, subcommand: Option<&str>, option: &'a str) -> &'a str {
     let same: &[(&str, &str)] = match (program, subcommand) {
         ("rm", _) => &[
@@ -101,7 +101,7 @@ pub(super) fn canonical<'a>(program: &str, subcommand: Option<&str>, option: &'a
         _ => &[],
     };
     for (short, long) in same {
-        // The GNU programs take any clear beginning of a long option.
+        // GNU programs accept any unambiguous beginning of a long option.
         let shortened = option.len() > 3 && option.starts_with("--") && long.starts_with(option);
         if option == *short || shortened {
             return long;
@@ -110,7 +110,7 @@ pub(super) fn canonical<'a>(program: &str, subcommand: Option<&str>, option: &'a
     option
 }
 
-/// Programs whose options are whole words behind one dash.
+/// Programs with long options after a single dash.
 pub(super) fn has_long_words(program: &str) -> bool {
     matches!(
         program,

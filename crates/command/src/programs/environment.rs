@@ -1,17 +1,17 @@
-//! Variables by which programs find or choose what they start.
+//! Variables that decide which programs other programs start.
 
 use super::name_fits;
 
-/// What a variable means to the commands that it is set for.
+/// The meaning of a variable for the commands that get it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VariableMeaning {
     /// Its value is a command that some programs start.
     Script,
-    /// It decides which programs are found, or which code they load.
+    /// It decides which programs are found or which code they load.
     Hides,
 }
 
-/// The meaning of a variable, if commands may start something else because of it.
+/// The meaning of a variable if it can make commands start something else.
 pub(crate) fn variable_meaning(name: &str) -> Option<VariableMeaning> {
     let known = |(patterns, meaning): &(&str, VariableMeaning)| {
         patterns
@@ -22,9 +22,9 @@ pub(crate) fn variable_meaning(name: &str) -> Option<VariableMeaning> {
     VARIABLES.iter().find_map(known)
 }
 
-/// Names, separated by blanks, with the reason above them.
+/// Names, separated by blanks; the comment above each group gives the reason.
 const VARIABLES: &[(&str, VariableMeaning)] = &[
-    // Programs that show, edit and ask.
+    // Pagers, editors and programs that ask for a password.
     (
         "PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER BROWSER MANROFFSEQ",
         VariableMeaning::Script,
@@ -37,7 +37,7 @@ const VARIABLES: &[(&str, VariableMeaning)] = &[
         "GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS",
         VariableMeaning::Script,
     ),
-    // Programs through which others reach machines and compare files.
+    // Programs for connections to other machines and for comparing files.
     (
         "GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND GIT_EXTERNAL_DIFF RSYNC_RSH CVS_RSH",
         VariableMeaning::Script,
@@ -46,7 +46,7 @@ const VARIABLES: &[(&str, VariableMeaning)] = &[
         "LESSOPEN LESSCLOSE FZF_DEFAULT_COMMAND NPM_CONFIG_SCRIPT_SHELL",
         VariableMeaning::Script,
     ),
-    // Compilers and what stands before them.
+    // Compilers and their wrappers.
     (
         "CC CXX LD AR RUSTC RUSTDOC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER",
         VariableMeaning::Script,
@@ -55,17 +55,17 @@ const VARIABLES: &[(&str, VariableMeaning)] = &[
         "CARGO_TARGET_*_RUNNER CARGO_TARGET_*_LINKER CARGO_BUILD_RUSTC*",
         VariableMeaning::Script,
     ),
-    // Where programs are found, and what the loader puts into them.
+    // Search paths of programs, and settings of the dynamic loader.
     (
         "PATH LD_* DYLD_* GCONV_PATH GIT_EXEC_PATH",
         VariableMeaning::Hides,
     ),
-    // What shells run before their commands, or for each of them.
+    // Code that shells run at their start or for each command.
     (
         "BASH_ENV ENV SHELLOPTS BASHOPTS BASH_FUNC_* PROMPT_COMMAND PS4 SHELL",
         VariableMeaning::Hides,
     ),
-    // Where programs find settings that name commands.
+    // Places of settings that name commands.
     (
         "HOME XDG_CONFIG_HOME XDG_CONFIG_DIRS ZDOTDIR GIT_CONFIG* GIT_DIR GIT_TEMPLATE_DIR",
         VariableMeaning::Hides,
@@ -74,7 +74,7 @@ const VARIABLES: &[(&str, VariableMeaning)] = &[
         "CARGO_HOME NPM_CONFIG_* RIPGREP_CONFIG_PATH PSQLRC VIMINIT EXINIT MYVIMRC",
         VariableMeaning::Hides,
     ),
-    // Options of programs, given from outside.
+    // Options that programs read from the environment.
     (
         "TAR_OPTIONS MAKEFLAGS GNUMAKEFLAGS MAKEFILES LESS LESSKEY* MANOPT",
         VariableMeaning::Hides,

@@ -1,4 +1,4 @@
-//! Programs for files and texts with options that start programs or write files.
+//! Programs for files and texts that have options to start programs or write files.
 
 use super::CommandOptionMeaning::{
     Attached, AttachedScript, Code, Command, Flag, Hides, HidesIf, Script, Setting, Value, Writes,

@@ -1,4 +1,4 @@
-//! Git, which runs what its settings and many of its options name.
+//! Git, which runs commands from its settings and from many of its options.
 
 use super::CommandOptionMeaning::{
     AttachedScript, Flag, Hides, HidesAttached, Script, Setting, Value, Writes,
@@ -187,7 +187,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
 ];
 
-/// Settings that are not listed count as ones that start programs: git has hundreds, and every version adds some.
+/// A setting that is not listed counts as one that starts programs: git has hundreds, and every version adds some.
 static SETTINGS: SettingTable = SettingTable {
     known: &[
         ("alias.*", GitAlias),

@@ -1,5 +1,5 @@
-//! Interpreters and editors that are given code in a word. A file with code is a program like any other; only the
-//! files of shells hold commands.
+//! Interpreters and editors that get code in a word. A file with code counts as a program like any other; only the
+//! files of shells contain commands that rules could match.
 
 use super::CommandOptionMeaning::{Attached, Code, Ends, Flag, Hides, Value};
 use super::EmbeddedLanguage::Editor;

@@ -1,8 +1,8 @@
-//! Small languages that can start programs: whether a text in one of them does.
+//! Decides whether a text in a small language, such as awk or sed, starts programs.
 
 use super::EmbeddedLanguage;
 
-/// The files that the text writes, or `None` where it starts a program or is not understood.
+/// The files that the text writes, or `None` if it starts a program or is not understood.
 pub(super) fn read(language: EmbeddedLanguage, text: &str) -> Option<Vec<String>> {
     match language {
         EmbeddedLanguage::Awk => (!may_start_programs(text)).then(Vec::new),
@@ -19,14 +19,14 @@ pub(super) fn read(language: EmbeddedLanguage, text: &str) -> Option<Vec<String>
     }
 }
 
-/// Whether an awk program calls `system`, has a pipe, or loads or calls something by name. A pipe in a text or an
-/// expression counts as well, because telling them apart takes a parser.
+/// Whether an awk program calls `system`, has a pipe, or loads or calls something by name. A `|` in a string or an
+/// expression counts as a pipe, because only a parser could tell them apart.
 fn may_start_programs(program: &str) -> bool {
     program.contains("system") || program.contains('@') || program.replace("||", "").contains('|')
 }
 
-/// A sed script, read command by command. The methods return `None` at the first thing that starts a program or that
-/// is not understood.
+/// Reads a sed script command by command. The methods return `None` at the first command that starts a program or is
+/// not understood.
 struct SedScript<'a> {
     rest: &'a str,
     written: Vec<String>,
@@ -80,7 +80,7 @@ impl<'a> SedScript<'a> {
         }
     }
 
-    /// The text up to a delimiter. Readers disagree on a delimiter between brackets.
+    /// Skips the text up to a delimiter. Seds differ on a delimiter between brackets, so one there is not understood.
     fn part(&mut self, end: char) -> Option<()> {
         let mut in_brackets = false;
         loop {
@@ -101,7 +101,7 @@ impl<'a> SedScript<'a> {
         }
     }
 
-    /// The text up to a delimiter, where brackets mean nothing.
+    /// Skips the text up to a delimiter; brackets have no meaning in it.
     fn replacement(&mut self, end: char) -> Option<()> {
         loop {
             match self.next()? {
@@ -147,7 +147,7 @@ impl<'a> SedScript<'a> {
                 self.file();
                 return Some(());
             }
-            // Texts go on behind a line that ends in a backslash.
+            // The text continues after a line that ends in a backslash.
             'a' | 'i' | 'c' => {
                 while self.line().ends_with('\\') {}
                 return Some(());
@@ -159,7 +159,7 @@ impl<'a> SedScript<'a> {
             ':' | 'b' | 't' | 'T' => self.skip(|c| !matches!(c, ';' | '\n' | '}')),
             'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | '=' | 'z' | 'F' => {}
             'l' | 'q' | 'Q' => self.skip(|c| c.is_ascii_digit() || c == ' '),
-            // `e` runs a command, and others are not known.
+            // `e` runs a command, and other letters are unknown.
             _ => return None,
         }
         self.skip(|c| matches!(c, ' ' | '\t'));

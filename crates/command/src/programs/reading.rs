@@ -1,4 +1,4 @@
-//! Reads a command's words with the entries of its program.
+//! Reads a command's words with the table entries of its program.
 
 use super::{
     CommandOptionMeaning, EmbeddedLanguage, HiddenStart, LaunchedCommand, LaunchedStart,
@@ -6,7 +6,7 @@ use super::{
     languages, name_fits,
 };
 
-/// More letters behind one dash are not looked at.
+/// Letters after one dash beyond this number are not read.
 const MOST_LETTERS: usize = 32;
 
 pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> ProgramLaunch {
@@ -35,19 +35,18 @@ struct LaunchReader<'a> {
     launch: ProgramLaunch,
 }
 
-/// Where a subcommand may stand.
+/// A possible position of the subcommand.
 struct SubcommandPosition {
     at: usize,
-    /// Whether all options before it are known. Otherwise the word may be the value of the one before it.
+    /// Whether all options before it are known. Otherwise the word may be the value of the option before it.
     is_sure: bool,
 }
 
-/// An option as it is written.
 struct WrittenOption<'a> {
     meaning: CommandOptionMeaning,
-    /// The spelling of the table.
+    /// The table's spelling.
     name: &'static str,
-    /// The value, where it is in the same word.
+    /// The value, if it is in the same word.
     value: Option<&'a str>,
 }
 
@@ -61,7 +60,7 @@ impl<'a> LaunchReader<'a> {
         from + options.count()
     }
 
-    /// The word behind the subcommand of an entry, if it is there.
+    /// The index of the word after the entry's subcommand, if the words have it.
     fn behind_subcommand(
         &self,
         entry: &LaunchingProgram,
@@ -96,7 +95,7 @@ impl<'a> LaunchReader<'a> {
         })
     }
 
-    /// Reads the words from here on as an entry says.
+    /// Reads the words from this index on as the entry describes.
     fn entry(&mut self, entry: &'static LaunchingProgram, from: usize) -> SubcommandPosition {
         let mut state = LaunchReaderState {
             operands: Vec::new(),
@@ -126,7 +125,7 @@ impl<'a> LaunchReader<'a> {
                 }
             }
         }
-        // The words from here on are the command, the script or the subcommand.
+        // The command, the script or the subcommand begins here.
         if let Some(before) = entry.operands_before() {
             at = state.operands.get(before).copied().unwrap_or(at);
         }
@@ -179,7 +178,7 @@ impl<'a> LaunchReader<'a> {
         next
     }
 
-    /// Notes what an option starts. Returns the word behind it and its value.
+    /// Notes the commands that an option starts. Returns the index after it and its value.
     fn apply(
         &mut self,
         entry: &'static LaunchingProgram,
@@ -284,7 +283,7 @@ impl<'a> LaunchReader<'a> {
                     LaunchedCommand::Words(words, false),
                 );
             }
-            // Without a command there is a shell, which reads its input.
+            // Without a command the program starts a shell, which reads its input.
             OperandMeaning::Script(_) if at > last => self.hide(last, entry.reason),
             OperandMeaning::Script(_) => {
                 if !state.is_sure {
@@ -355,7 +354,7 @@ impl<'a> LaunchReader<'a> {
         }
     }
 
-    /// A command behind an option, which is given the names of files.
+    /// A command after an option, which is run with the names of files.
     fn command_to_semicolon(
         &mut self,
         label: String,
@@ -451,18 +450,18 @@ impl<'a> LaunchReader<'a> {
 }
 
 struct LaunchReaderState {
-    /// Places of operands.
+    /// The indices of the operands.
     operands: Vec<usize>,
-    /// Whether every option is known, so that no word is taken for another.
+    /// Whether every option is known, so that no value is taken for an operand.
     is_sure: bool,
-    /// An option has given the code that would otherwise be the first operand.
+    /// An option gave the code, so the first operand is not code.
     has_code: bool,
-    /// The words behind are of no more interest.
+    /// The remaining words do not matter.
     is_over: bool,
 }
 
 impl LaunchingProgram {
-    /// How many operands stand before the one that ends the program's own options.
+    /// How many operands come before the one that ends the program's own options.
     fn operands_before(&self) -> Option<usize> {
         match self.operands {
             OperandMeaning::Command(before) | OperandMeaning::Script(before) => Some(before),
@@ -481,13 +480,13 @@ impl LaunchingProgram {
         }
     }
 
-    /// Whether with so many operands the next word is the one that ends the program's own options.
+    /// Whether, after this many operands, the next word ends the program's own options.
     fn is_complete(&self, operands: usize) -> bool {
         self.operands_before()
             .is_some_and(|before| operands >= before)
     }
 
-    /// Whether the words behind the first operand belong to the file that it names.
+    /// Whether the words after the first operand belong to the file that it names.
     fn has_file_first(&self) -> bool {
         matches!(
             self.operands,
@@ -516,7 +515,7 @@ impl LaunchingProgram {
             .flat_map(|(names, meaning)| names.split(' ').map(move |name| (name, *meaning)))
     }
 
-    /// An option that is a whole word, with a value behind `=` or not. Long options may be shortened.
+    /// An option that is a whole word, with or without a value after `=`. Long options may be shortened.
     fn whole_option<'w>(&self, word: &'w str) -> Option<WrittenOption<'w>> {
         if let Some(value) = word.strip_prefix('+') {
             let (name, meaning) = self.names().find(|(name, _)| *name == "+")?;
@@ -530,7 +529,7 @@ impl LaunchingProgram {
             Some((written, value)) => (written, Some(value)),
             None => (word, None),
         };
-        // `-x=value` may be the letter `x` with a value that begins with `=`.
+        // `-x=value` may also be the letter `x` with a value that begins with `=`.
         let is_letter = written.len() == 2 && value.is_some();
         let exact = self
             .names()

@@ -1,4 +1,4 @@
-//! Programs that reach other machines, through programs of the caller's choice or to run commands there.
+//! Programs that connect to other machines, through a program of the caller's choice or to run commands there.
 
 use super::CommandOptionMeaning::{Flag, Hides, Script, Setting, Value, Writes};
 use super::OperandMeaning::{HidesIf, Script as JoinedScript};

@@ -1,5 +1,5 @@
-//! Programs that exist to start another one in some way. Those that rules look through by themselves, such as
-//! `timeout` and `sudo`, are in the crate's table of wrappers.
+//! Programs whose only purpose is to start another one. Wrappers that rules look through, such as `timeout` and `sudo`,
+//! are in `wrapper::options`.
 
 use super::CommandOptionMeaning::{Command, Ends, Flag, Hides, HidesIf, Script, Value, Writes};
 use super::OperandMeaning::{

@@ -5,12 +5,12 @@ use crate::analysis::VariableAssignment;
 use crate::opaque::OpaqueReason;
 use crate::variable;
 
-/// Every command found carries a copy of the variables, so both limits bound the memory of an analysis.
+/// Every command carries a copy of the variables, so both limits bound the memory of an analysis.
 const MOST_VARIABLES: usize = 64;
 const LONGEST_ENVIRONMENT: usize = 8 * 1024;
 
 impl ScriptWalker {
-    /// Takes up the variables that a rule has to mention. Past the limits the environment is opaque.
+    /// Adds the variables that a rule has to mention. Beyond the limits the environment is opaque.
     pub(crate) fn set_environment<'a>(
         &mut self,
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -26,7 +26,7 @@ impl ScriptWalker {
                 break;
             }
             if !variable::is_name(name) {
-                // Such as `BASH_FUNC_ls%%`, which a shell takes for a function.
+                // For example `BASH_FUNC_ls%%`, which a shell reads as a function.
                 self.opaque(name, OpaqueReason::Ambiguous);
             } else if variable::is_number(name) {
                 self.opaque(name, OpaqueReason::Evaluated);

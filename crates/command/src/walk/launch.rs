@@ -1,4 +1,4 @@
-//! Commands that stand in the words of others, or in variables.
+//! Commands in the words of other commands, or in variables.
 
 use super::ScriptWalker;
 use super::run::CommandDraft;
@@ -11,18 +11,18 @@ use crate::wrapper::{ShellDialect, ShellScript};
 const UNCLEAR: &str = "starts commands that are known only when it runs";
 const CHOSEN_BY_VARIABLE: &str = "runs with a variable that decides what programs start";
 
-/// More variables with commands in them are not looked into.
+/// Commands in more variables than this are not read.
 const MOST_VARIABLES: usize = 64;
 
 impl ScriptWalker {
-    /// A program that starts others: it counts itself, and what its words tell of the others is looked at.
+    /// Records a program that starts others, and walks the commands in its words.
     pub(super) fn launch(&mut self, mut draft: CommandDraft, launch: ProgramLaunch) {
         let place = self.found.commands.len();
         let assignments = draft.assignments.clone();
         draft.hides = launch.hidden;
         self.record(draft);
         if self.found.commands.len() == place {
-            // There were too many commands already.
+            // The limit on commands is reached.
             return;
         }
         for written in &launch.writes {
@@ -61,7 +61,7 @@ impl ScriptWalker {
         }
     }
 
-    /// Notes what variables start, or hide, for the command at this place.
+    /// Notes the commands that variables start or hide for the command at this index.
     pub(super) fn variables_of(&mut self, place: usize) {
         let Some(command) = self
             .found
@@ -96,7 +96,7 @@ impl ScriptWalker {
         }
     }
 
-    /// A value that some programs take for a command. Each is looked at once, for all commands may carry it.
+    /// Walks a value that some programs run as a command. Each value is walked once, because all commands may carry it.
     fn command_in_variable(
         &mut self,
         place: usize,
@@ -105,7 +105,7 @@ impl ScriptWalker {
     ) {
         self.within
             .push(render::shortened(&format!("{}=", assignment.name)));
-        // `LESSOPEN` has signs before its command.
+        // `LESSOPEN` has marks before its command.
         let value = assignment
             .value
             .as_deref()
@@ -126,14 +126,15 @@ impl ScriptWalker {
         );
     }
 
-    /// Walks the command that another command's words spell. If a part of it is unknown, the outer command counts as
-    /// hiding a start: a rule that allows the whole line then still allows it, while no rule can allow an opaque piece.
+    /// Walks a command in the words of another command. If a part of it is unknown, the outer command gets a hidden
+    /// start instead of an opaque piece. A rule that spells the whole line can still allow it that way, while no rule
+    /// can allow an opaque piece.
     fn spelled(&mut self, place: usize, hidden: HiddenStart, walk: impl FnOnce(&mut Self)) {
         let commands = self.found.commands.len();
         let redirects = self.found.redirects.len();
         let opaque = self.found.opaque.len();
         self.apart(|walker| {
-            // Programs start others in folders of their own choice.
+            // Programs start others in a folder of their own choice.
             walker.scope.directory = CommandDirectory::Unknown;
             walk(walker);
         });

@@ -1,4 +1,4 @@
-//! Words that are not literal: what they run on the way to what they become.
+//! Words that are not literal: the commands that run while the shell expands them.
 
 use brush_parser::ast;
 use brush_parser::word::{
@@ -11,14 +11,14 @@ use crate::parse;
 use crate::word::{self, WordExpansion};
 
 impl ScriptWalker {
-    /// A word that is no part of a command, such as what a `for` runs over: it may be dynamic, as long as
-    /// everything that it runs is found.
+    /// A word outside of a command's words, such as the list of a `for`. It may be dynamic if all commands in it are
+    /// found.
     pub(super) fn bystander(&mut self, raw: &str) {
         let reading = word::read(raw);
         self.understood(raw, reading);
     }
 
-    /// Says of a word's text whether it is literal; of one that is not, finds what it runs.
+    /// Returns the text of a literal word. For any other word, finds the commands in it and notes it as opaque.
     pub(super) fn literal(&mut self, raw: &str) -> Option<String> {
         match word::read(raw) {
             WordExpansion::Literal(word) => Some(word),
@@ -33,7 +33,7 @@ impl ScriptWalker {
         }
     }
 
-    /// The body of a here-document with a delimiter that is not quoted.
+    /// The body of a here-document without quotes around its delimiter.
     pub(super) fn here_document_body(&mut self, body: &str) {
         let reading = word::read_here_document(body);
         if reading == WordExpansion::Unsure {
@@ -51,8 +51,7 @@ impl ScriptWalker {
     fn understood(&mut self, raw: &str, reading: WordExpansion) {
         match reading {
             WordExpansion::Literal(_) => {}
-            // Inside a substitution the parser drops comments, and this reader has only its word for where
-            // they end.
+            // Inside a substitution the parser drops comments, and this reader cannot check where they end.
             WordExpansion::Expanded(scripts) if !scripts.is_empty() && self.has_hash => {
                 self.opaque(raw, OpaqueReason::Ambiguous);
                 self.scripts(&scripts);
@@ -71,7 +70,7 @@ impl ScriptWalker {
         }
     }
 
-    /// Finds what can be found in a word that is opaque whatever is in it, so that denies see it.
+    /// Finds commands in a word that is opaque in any case, so that denies match them.
     pub(super) fn take_apart(&mut self, raw: &str) {
         if !parse::may_take_apart(raw) {
             return;
@@ -105,7 +104,7 @@ impl ScriptWalker {
         }
     }
 
-    /// A word inside a word; each is shorter than the one around it.
+    /// A word inside a word. Each is shorter than the outer one, which bounds the recursion.
     fn inner(&mut self, raw: &str) {
         if raw.contains(['$', '`']) {
             self.take_apart(raw);

@@ -1,4 +1,4 @@
-//! Files that the shell opens by itself.
+//! Files that the shell itself opens.
 
 use brush_parser::ast;
 
@@ -43,12 +43,12 @@ impl ScriptWalker {
         match target {
             ast::IoFileRedirectTarget::Filename(word) => self.open(&word.value, access),
             ast::IoFileRedirectTarget::Fd(_) => {}
-            // What is written to or read from is a command, which is found like any other.
+            // The target is a command, which is found like any other.
             ast::IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
                 self.apart(|walker| walker.list(&subshell.list));
             }
             ast::IoFileRedirectTarget::Duplicate(word) => {
-                // Bash expands what stands here twice, so that `>& '$(rm x)'` runs its command.
+                // Bash expands this word twice, so that `>& '$(rm x)'` runs its command.
                 if !word.value.bytes().all(word::is_plain) {
                     self.opaque(&word.value, OpaqueReason::Evaluated);
                     self.take_apart(word.value.trim_matches('\''));
@@ -79,7 +79,7 @@ impl ScriptWalker {
         });
     }
 
-    /// A file that a program is told to write, as good as a redirection.
+    /// A file that a program writes by an option counts like a redirection.
     pub(super) fn written_by_option(&mut self, path: &str, spelled_in: Option<SpelledIn>) {
         let directory = self.scope.directory.clone();
         let target = Some(path.to_owned());
@@ -91,8 +91,8 @@ impl ScriptWalker {
         });
     }
 
-    /// The parser finds a document's end by other rules than bash where the delimiter is oddly quoted or lines
-    /// are joined, and what one takes for text the other runs. Only plain delimiters are believed.
+    /// The parser finds the end of a here-document by other rules than bash if the delimiter is oddly quoted or lines
+    /// are joined. Text to one reader would then be commands to the other, so only plain delimiters are accepted.
     fn here_document(&mut self, document: &ast::IoHereDocument) {
         let delimiter = match word::read(&document.here_end.value) {
             WordExpansion::Literal(delimiter) => delimiter,

@@ -1,4 +1,4 @@
-//! A command that is about to run: what it starts in turn, and what it changes in the shell.
+//! A command that would run: the commands that it starts, and its effect on the shell.
 
 use super::{DirectoriesAfterCommand, ScriptWalker};
 use crate::analysis::{SimpleCommand, VariableAssignment};
@@ -9,21 +9,22 @@ use crate::programs::HiddenStart;
 use crate::render;
 use crate::wrapper::{self, FindAction, ShellDialect, WrappedStart};
 
-/// Shells that are told to run shells.
+/// The depth of shells that run shells.
 const DEEPEST_SHELL: u8 = 3;
-/// Commands that start commands. Each is kept with all words behind it, so that many would cost their square.
+/// The depth of commands that start commands. Each is recorded with all words behind it, so an unlimited depth would
+/// cost the square of the length.
 const DEEPEST_START: usize = 16;
 
-/// A command as far as it is known.
+/// A command as far as it is known yet.
 #[derive(Default)]
 pub(super) struct CommandDraft {
     pub(super) words: Vec<String>,
-    /// More words follow, which are not literal.
+    /// Further words follow, which are not literal.
     pub(super) open: bool,
     pub(super) assignments: Vec<VariableAssignment>,
-    /// The text to show where the words alone would not tell it, without the variables.
+    /// The text to show if the words alone are not enough, without the variables.
     pub(super) text: Option<String>,
-    /// Why it starts commands that its words do not tell.
+    /// The reason why it starts commands that are not in its words.
     pub(super) hides: Option<HiddenStart>,
 }
 
@@ -40,7 +41,7 @@ impl CommandDraft {
         }
     }
 
-    /// A `cd` that also looks in other folders enters one that the text does not tell.
+    /// With `CDPATH`, `cd` may enter a folder that the text does not name.
     fn has_search_path(&self) -> bool {
         self.assignments
             .iter()
@@ -49,7 +50,7 @@ impl CommandDraft {
 }
 
 impl ScriptWalker {
-    /// `in_shell` tells builtins from programs of the same name.
+    /// `in_shell`: builtins are builtins here, and not programs of the same name.
     pub(super) fn run(&mut self, draft: CommandDraft, in_shell: bool) -> DirectoriesAfterCommand {
         if draft.words.is_empty() && !draft.open {
             return self.ends();
@@ -89,7 +90,7 @@ impl ScriptWalker {
             }
             WrappedStart::Command(inner) => {
                 if draft.words.len() <= inner.at {
-                    // Those with power then start a shell: `sudo -s`, `chroot x`.
+                    // Wrappers that need privileges start a shell in this case: `sudo -s`, `chroot x`.
                     let why = "starts a shell that reads its commands from its input";
                     let hidden = HiddenStart {
                         through: draft.words.len() - 1,
@@ -159,7 +160,7 @@ impl ScriptWalker {
         }
     }
 
-    /// A script given to a shell, to `eval` or to `trap`.
+    /// A script for a shell, for `eval` or for `trap`.
     fn nested(&mut self, draft: CommandDraft, script: &wrapper::ShellScript) {
         let assignments = draft.assignments.clone();
         if script.stays {
@@ -229,7 +230,7 @@ impl ScriptWalker {
         }
     }
 
-    /// Notes a command as one that runs itself.
+    /// Adds a command to the analysis.
     pub(super) fn record(&mut self, draft: CommandDraft) {
         let text = draft.text_with_assignments();
         if draft.open {

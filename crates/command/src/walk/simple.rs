@@ -26,7 +26,7 @@ impl ScriptWalker {
         for item in prefix {
             self.item(item, &mut draft, CommandItemPosition::Before);
         }
-        // `time -- command`: the parser takes the dashes for the program.
+        // In `time -- command` the parser takes the dashes for the program.
         if !timed || program.value != "--" {
             self.word(&program.value, &mut draft);
         }
@@ -82,7 +82,7 @@ impl ScriptWalker {
         }
     }
 
-    /// Takes a word up to the first that is not literal; of those behind it, only finds what they run.
+    /// Adds a word before the first one that is not literal. From later words, only the commands in them are found.
     fn word(&mut self, raw: &str, draft: &mut CommandDraft) {
         let literal = self.literal(raw);
         match literal {
@@ -92,7 +92,7 @@ impl ScriptWalker {
         }
     }
 
-    /// Set for one command.
+    /// A variable that is set for one command.
     fn assignment(&mut self, assignment: &ast::Assignment) -> Option<VariableAssignment> {
         let ast::AssignmentName::VariableName(name) = &assignment.name else {
             self.array_elements(assignment);
@@ -109,7 +109,7 @@ impl ScriptWalker {
             self.bystander(&value.value);
             return None;
         }
-        // What an addition comes to depends on what was there.
+        // The result of an addition depends on the value before it.
         let value = self.literal(&value.value).filter(|_| !assignment.append);
         if value.is_none() {
             self.opaque(&assignment.to_string(), OpaqueReason::DynamicAssignment);
@@ -120,7 +120,7 @@ impl ScriptWalker {
         })
     }
 
-    /// Set in the shell itself, for everything after.
+    /// A variable that is set in the shell itself, for all later commands.
     fn lasting_assignment(&mut self, assignment: &ast::Assignment) {
         match &assignment.name {
             ast::AssignmentName::VariableName(name) => self.variable(name),
@@ -146,7 +146,7 @@ impl ScriptWalker {
         }
     }
 
-    /// An array in front of a command or as an argument is not sure to be read as one.
+    /// Not every reader takes this for an array, in front of a command or as an argument, so it is ambiguous.
     fn array_elements(&mut self, assignment: &ast::Assignment) {
         self.opaque(&assignment.to_string(), OpaqueReason::Ambiguous);
         if let ast::AssignmentName::ArrayElementName(_, index) = &assignment.name {

@@ -1,4 +1,4 @@
-//! `[[ … ]]`: it starts nothing by itself, but its words do, and some of them are evaluated as arithmetic.
+//! `[[ … ]]`: it starts nothing itself, but its words may, and some are evaluated as arithmetic.
 
 use brush_parser::ast::{BinaryPredicate, ExtendedTestExpr, UnaryPredicate, Word};
 
@@ -46,7 +46,7 @@ impl ScriptWalker {
                     }
                 }
             }
-            // Shells read these words by rules of their own.
+            // Shells parse these words by rules of their own.
             TestComparison::Expression => {
                 self.opaque(&right.value, OpaqueReason::Ambiguous);
                 self.take_apart(&right.value);
@@ -56,7 +56,7 @@ impl ScriptWalker {
 
     fn evaluated(&mut self, word: &Word) {
         self.opaque(&word.value, OpaqueReason::Evaluated);
-        // A quoted subscript is text to the reader and a script to the shell.
+        // A quoted subscript is text to this reader and a script to the shell.
         self.take_apart(word.value.trim_matches('\''));
     }
 }

@@ -1,24 +1,24 @@
-//! `find`, which runs commands on what it finds, removes it, or writes lists of it.
+//! `find`, which runs commands on the files that it finds, removes them, or writes lists of them.
 
 use super::WrappedStart;
 
-/// Something `find` does beside looking.
+/// An action of `find` beside searching.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum FindAction {
-    /// It runs a command, with the words that are known before anything is found.
+    /// It runs a command; only the words before the file names are known.
     Runs {
-        /// The option that says so.
+        /// The option that starts it.
         option: &'static str,
         /// The command.
         words: Vec<String>,
-        /// Whether names of what was found follow.
+        /// Whether names of found files follow.
         open: bool,
     },
     /// It writes this file.
     Writes(String),
 }
 
-/// What these words of a `find` do.
+/// The actions of a `find` with these words.
 pub(super) fn actions(words: &[String]) -> WrappedStart {
     let mut actions = Vec::new();
     let mut at = 1;
@@ -30,7 +30,7 @@ pub(super) fn actions(words: &[String]) -> WrappedStart {
             "-ok" => "-ok",
             "-okdir" => "-okdir",
             "-delete" => {
-                // Whoever forbids `rm` means this too.
+                // A rule against `rm` means this, too.
                 let words = vec!["rm".to_owned()];
                 actions.push(FindAction::Runs {
                     option: "-delete",

@@ -1,6 +1,6 @@
-//! The options of programs that start others, as far as needed to find where the other begins.
+//! The options of programs that start others, as far as they are needed to find the other command.
 
-/// How a program's own options are passed over.
+/// How the program's own options are skipped.
 pub(super) struct WrapperOptionSpec {
     pub(super) names: &'static [&'static str],
     /// Letters of options without a value.
@@ -9,11 +9,11 @@ pub(super) struct WrapperOptionSpec {
     valued: &'static str,
     long_flags: &'static [&'static str],
     long_valued: &'static [&'static str],
-    /// Words before the command that are no options.
+    /// How many words before the command are not options.
     operands: usize,
     /// Whether `NAME=value` may stand before the command.
     pub(super) assigns: bool,
-    /// Whether the program is one to be allowed too.
+    /// Whether the program itself needs an allow, too.
     pub(super) stays: bool,
 }
 
@@ -231,7 +231,8 @@ pub(super) const TABLE: &[WrapperOptionSpec] = &[
 ];
 
 impl WrapperOptionSpec {
-    /// The word behind the program's own; `None` where an option is not known, for then any word could be it.
+    /// The index after the program's own words; `None` after an unknown option, because any word could then be the
+    /// command.
     pub(super) fn skip(&self, words: &[String]) -> Option<usize> {
         let mut at = 1;
         while let Some(option) = words

@@ -1,15 +1,15 @@
-//! Scripts given to shells.
+//! Scripts that are given to shells.
 
 use super::WrappedStart;
 use crate::opaque::OpaqueReason;
 use crate::programs::ProgramLaunch;
 
-/// A script that another shell, or this one, is told to run.
+/// A script that another shell, or this one, runs.
 pub(crate) struct ShellScript {
     pub(crate) text: String,
     /// For explanations: `sh -c`.
     pub(crate) label: String,
-    /// Whether what runs the script is a command to be allowed too.
+    /// Whether the command that runs the script needs an allow, too.
     pub(crate) stays: bool,
     pub(crate) dialect: ShellDialect,
 }
@@ -25,25 +25,25 @@ impl ShellScript {
     }
 }
 
-/// Who reads a script.
+/// The shell that reads a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ShellDialect {
-    /// This shell, now.
+    /// This shell, at this point.
     Here,
-    /// This shell, at some other time.
+    /// This shell, at another time.
     Later,
     /// Another bash.
     Bash,
-    /// A shell that may know less than bash.
+    /// A shell that may have fewer features than bash.
     Posix,
-    /// A shell that reads some things differently.
+    /// A shell that reads some constructs differently.
     Other,
 }
 
 impl ShellDialect {
-    /// Why a script may not mean what bash takes it for.
+    /// Why the script may have another meaning than in bash.
     pub(crate) fn doubt(self, script: &str) -> Option<OpaqueReason> {
-        // To a shell without them, these are other commands: `[[ a > b ]]` writes a file.
+        // For a shell without these constructs they are other commands: `[[ a > b ]]` writes a file.
         const ONLY_BASH: [&str; 10] = [
             "[[", "((", "<<<", "&>", "|&", "$'", "$\"", "<(", ">(", "function",
         ];
@@ -56,7 +56,7 @@ impl ShellDialect {
     }
 }
 
-/// What a shell of this name starts; `None` if it is no shell.
+/// The commands that a shell of this name starts; `None` if it is not a shell.
 pub(super) fn starts(name: &str, words: &[String]) -> Option<WrappedStart> {
     let mut dialect = match name {
         "bash" | "rbash" => ShellDialect::Bash,
@@ -81,7 +81,7 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<WrappedStart> {
                 return Some(WrappedStart::Unknown(OpaqueReason::UnknownWrapper));
             }
             option => {
-                // Start-up files and aliases: what its words mean is then written elsewhere.
+                // An interactive shell reads start-up files and aliases, which may change the meaning of its words.
                 if option.starts_with('-') && option.contains('i') {
                     dialect = ShellDialect::Other;
                 }
@@ -97,7 +97,7 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<WrappedStart> {
             &format!("{name} -c"),
             dialect,
         )),
-        // The script is dynamic, and the command is opaque for that.
+        // The script is dynamic, which makes the command opaque.
         None if takes_script => WrappedStart::Nothing,
         Some(_) if !reads_input => {
             WrappedStart::Launches(ProgramLaunch::hidden(at, "runs the commands of a file"))
@@ -139,7 +139,7 @@ pub(super) fn trap(words: &[String]) -> WrappedStart {
     }
 }
 
-/// Programs that give the value of an option to a shell and do more besides.
+/// Programs that give the value of an option to a shell, beside their own work.
 pub(super) fn after_option(words: &[String], option: &str) -> WrappedStart {
     let script = words
         .iter()

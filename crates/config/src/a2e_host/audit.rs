@@ -1,4 +1,4 @@
-//! `audit` and `audit_log_path`: the file with a line for each request.
+//! `audit` and `audit_log_path`: the file with a line per request.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(super) fn read(root: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -
     let enabled = reading.flag(&mut audit, "enabled");
     let own = path(&mut audit, "path", reading);
     let rotation = rotation(&mut audit, reading);
-    // Lines name a session by the id that it has, whatever is written here.
+    // Audit lines always have the id of the session; this key cannot change it.
     audit.take_entry("session_id_source");
     reading.name_the_rest(
         &audit,
@@ -35,7 +35,7 @@ pub(super) fn read(root: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -
             unused(elsewhere, "audit_log_path", "`audit.path` counts", reading);
             Some(own)
         }
-        // Nobody said no, and somebody wrote down where it should go.
+        // The file does not disable the audit, and names a place for it.
         (Some(true) | None, None, Some(elsewhere)) => taken(Some(elsewhere), reading),
         (Some(true), None, None) => {
             unused(
@@ -60,7 +60,7 @@ pub(super) fn read(root: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -
     AuditSection { path, ..rotation }
 }
 
-/// When the file is moved aside. In other hosts a zero means never.
+/// The size at which the file is moved aside. In other hosts zero means never.
 fn rotation(audit: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> AuditSection {
     let Some(mut rotate) = reading.table(audit, "rotate") else {
         return AuditSection::default();
@@ -108,7 +108,7 @@ fn path(
     reading.complain_if(complaint).then_some(path)
 }
 
-/// The path from the place that other hosts declare and do not read.
+/// The path in the key that other hosts declare but do not read.
 fn taken(
     elsewhere: Option<LocatedValue<PathBuf>>,
     reading: &mut ConfigTreeReader<'_>,

@@ -1,4 +1,5 @@
-//! `plugins`: what an A2E host serves. Each names a class: one in Python that brings tools, or the built-in tools.
+//! `plugins`: the tools that an A2E host serves. Each plugin names a class: a Python class that brings tools, or the
+//! built-in tools.
 
 use crate::{
     LocatedValue, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown,
@@ -7,42 +8,42 @@ use crate::{
 
 use crate::reading::{ConfigTable, ConfigTreeReader};
 
-/// The class that stands for the built-in tools, and its short name.
+/// The class of the built-in tools, and its short name.
 const NATIVE: [&str; 2] = ["toolpost.native", "native"];
 
-/// The capability that brings tools.
+/// The capability of plugins with tools.
 const TOOLS: &str = "tools";
 
 /// An enabled entry of `plugins`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct A2ePlugin {
-    /// The name it has in the file.
+    /// Its name in the file.
     pub name: String,
-    /// The capability it is part of, as the file spells it.
+    /// Its capability, as the file spells it.
     pub capability: String,
     /// The higher comes first.
     pub priority: i64,
     /// Whether it hides the others of its capability.
     pub exclusive: bool,
-    /// What it is made of.
+    /// Its class.
     pub class: A2ePluginClass,
 }
 
-/// What a plugin is made of.
+/// The class of a plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub enum A2ePluginClass {
     /// The built-in tools.
     Native,
     /// A Python class.
     Python {
-        /// With the module it is in: `package.module.Class`.
+        /// The class with its module: `package.module.Class`.
         path: String,
-        /// What it is set up with: what stands under `metadata`.
+        /// Its settings: the content of `metadata`.
         settings: serde_json::Map<String, serde_json::Value>,
     },
 }
 
-/// The enabled entries, in the order of the file, and what they say of the host's own tools.
+/// The enabled entries, in the order of the file, and their effect on the host's own tools.
 pub(super) fn read(
     root: &mut ConfigTable,
     reading: &mut ConfigTreeReader<'_>,
@@ -65,7 +66,7 @@ pub(super) fn read(
             reading.notice(at, format!("plugins.{}", plugin.name), message);
             plugin.name = name;
         }
-        // A Python class is known by its name from here on, in the ids of its tools.
+        // From here on the entry's name identifies a Python class, also in the ids of its tools.
         if plugin.class != A2ePluginClass::Native
             && plugins.iter().any(|other| other.name == plugin.name)
         {
@@ -98,7 +99,7 @@ pub(super) fn read(
     (plugins, choice)
 }
 
-/// Whether an entry is for a plugin that brings tools, enabled or not: a file that has one says which tools there are.
+/// Whether an entry is for a plugin that brings tools, enabled or not: a file with one lists its tools completely.
 fn names_tools_plugin(entry: &YamlValue) -> bool {
     let YamlValue::Table(entries) = entry else {
         return false;
@@ -195,7 +196,8 @@ fn required(
     text
 }
 
-/// Whether the class stands for the built-in tools. `None`, and a complaint, where it is neither that nor one in Python.
+/// Whether the class stands for the built-in tools. `None`, with a complaint, if it is neither that nor a Python
+/// class.
 fn is_native(cls: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> Option<bool> {
     let class = cls.value.as_str();
     if NATIVE.contains(&class) {
@@ -231,7 +233,7 @@ fn is_path(class: &str) -> bool {
     class.contains(['.', ':']) && class.split(['.', ':']).all(is_name)
 }
 
-/// Priority and exclusiveness. Of what else stands there, what means nothing is named; a Python class is given all.
+/// Priority and exclusiveness. Other keys without a meaning here are reported; a Python class gets all of them.
 fn settings(
     mut plugin: ConfigTable,
     metadata: Option<ConfigTable>,

@@ -1,4 +1,4 @@
-//! `server` and `auth_token`: where to listen, and whom to let in.
+//! `server` and `auth_token`: the address, and the authentication of agents.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -38,7 +38,7 @@ pub(super) fn read(
     }
 }
 
-/// Where to listen. Without a host this stays on loopback, where others would listen to everybody.
+/// The address to listen on. Without a host this stays on loopback, although other hosts then listen on all addresses.
 fn listen(
     server: &mut ConfigTable,
     reading: &mut ConfigTreeReader<'_>,
@@ -67,8 +67,7 @@ fn listen(
     })
 }
 
-/// An address, or the one name that everybody agrees about. Other names would have to be looked up, and what
-/// they lead to may change.
+/// An address, or `localhost`. Other names would have to be looked up, and their addresses may change.
 fn address(host: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> Option<IpAddr> {
     let bare = host
         .value
@@ -92,7 +91,7 @@ fn address(host: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> O
     parsed
 }
 
-/// A token that can keep somebody out.
+/// A token that is long enough to keep callers out.
 fn secret(
     key: &str,
     token: LocatedValue<String>,
@@ -107,7 +106,7 @@ fn secret(
         );
         return None;
     }
-    // Taken as it stands, it would be a token that everybody who knows the file's template knows.
+    // Used literally, the token would be known to all readers of the file's template.
     if value.starts_with("${") || value.starts_with("{{") {
         let message = format!("`{key}` is a placeholder, and nothing is filled in here");
         reading.complain(

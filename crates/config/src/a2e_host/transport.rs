@@ -1,4 +1,4 @@
-//! `transport`: how agents come in. What stands in `transport.config` tells a client how to find the host.
+//! `transport`: the faces for agents. The content of `transport.config` is for clients that look for the host.
 
 use crate::{nearest::suggestion, snippet::shown};
 

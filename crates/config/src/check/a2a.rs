@@ -1,4 +1,4 @@
-//! `a2a`: what stands on the card.
+//! `a2a`: the values on the card.
 
 use crate::{
     A2aSection, LocatedValue,
@@ -8,7 +8,7 @@ use crate::{
 
 use super::{a2e::host_id_complaint, http::is_host};
 
-/// As much as a list of agents shows.
+/// About the length that a list of agents shows.
 const LONGEST_DESCRIPTION: usize = 1_000;
 
 pub(super) fn check(a2a: &A2aSection, complaints: &mut Vec<ConfigComplaint>) {
@@ -55,7 +55,7 @@ fn url_complaint(url: &LocatedValue<String>) -> ConfigComplaint {
     ConfigComplaint::new(url.at, message).hint(Some(hint.to_owned()))
 }
 
-/// An address of the web without a user, a query or a fragment: others write paths behind it.
+/// A web address without a user, a query or a fragment, so that clients can append paths.
 fn is_address(text: &str) -> bool {
     let Some(rest) = text
         .strip_prefix("https://")

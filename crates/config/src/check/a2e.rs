@@ -1,10 +1,10 @@
-//! `a2e`: what agents are told, and sizes that can be meant.
+//! `a2e`: the host's name for agents, and plausible sizes.
 
 use crate::{A2eSection, ByteSize, LocatedValue, error::ConfigComplaint, snippet::printable};
 
 use super::limits::{check_range, size};
 
-/// As many characters of a name as fit on a line beside other things.
+/// The most characters of a name, so that it fits on a line beside other text.
 const LONGEST_HOST_ID: usize = 64;
 
 pub(super) fn check(a2e: &A2eSection, complaints: &mut Vec<ConfigComplaint>) {
@@ -41,7 +41,7 @@ pub(crate) fn check_audit_size(
     check_range(key, written, size(1 << 10)..=size(1 << 40), complaints);
 }
 
-/// Each file kept costs a rename whenever the log turns over.
+/// Each older file costs a rename whenever the log is rotated.
 pub(crate) fn check_backup_count(
     key: &str,
     written: Option<LocatedValue<u32>>,

@@ -1,4 +1,4 @@
-//! `amplifier` and `include`: paths that can be meant, and variables that modules may get.
+//! `amplifier` and `include`: plausible paths, and variables that modules may get.
 
 use toolpost_model::changes_code;
 
@@ -84,7 +84,7 @@ fn name_complaint(key: &str, name: &str, at: crate::FilePosition) -> Option<Conf
     (!is_variable(name)).then(|| ConfigComplaint::new(at, message))
 }
 
-/// A secret that the operator names is meant for the modules; what decides which code they load is not theirs to get.
+/// An operator may pass a secret to the modules by name, but not a variable that decides which code they load.
 fn code_complaint(key: &str, name: &str, at: crate::FilePosition) -> Option<ConfigComplaint> {
     let message = format!(
         "`{}` in `{key}` is never handed to a process: it changes which code is loaded",

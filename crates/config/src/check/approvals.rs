@@ -1,4 +1,4 @@
-//! `approvals`: nothing that waits for ever.
+//! `approvals`: refuses endless waits.
 
 use std::time::Duration;
 

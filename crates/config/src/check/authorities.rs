@@ -1,4 +1,4 @@
-//! `authorities`: from entries to [`AuthorityConfig`]s that an authority can be made of.
+//! `authorities`: from entries to valid [`AuthorityConfig`]s.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,9 +19,9 @@ use super::{
     sandbox::check_variables,
 };
 
-/// Longer than this no call should wait for a decision; it is also as long as the host waits for anything before a call.
+/// The longest wait for a decision, equal to the host's limit for all waits before a call.
 const LONGEST: Duration = Duration::from_secs(60);
-/// An answer that is older than this is no decision on a call of now.
+/// The longest time that an answer may be reused.
 const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn check(
@@ -99,7 +99,7 @@ fn endpoint(
         complaints,
     );
     let Some(whole) = prefix(&url.value) else {
-        // Before an `@` there may be a password.
+        // There may be a password before an `@`.
         let quoted = match url.value.contains('@') {
             true => "a text with `@`".to_owned(),
             false => format!("`{}`", shown(&url.value)),
@@ -169,7 +169,7 @@ fn program(
     })
 }
 
-/// Complains of keys that mean something only beside `other`.
+/// Reports keys that are only valid beside `other`.
 fn refuse<const COUNT: usize>(
     other: &str,
     keys: [(&str, Option<crate::FilePosition>); COUNT],

@@ -1,4 +1,4 @@
-//! `commands`: from entries to [`CommandConfig`]s that a tool can be made of.
+//! `commands`: from entries to valid [`CommandConfig`]s.
 
 mod parameter;
 mod template;
@@ -48,7 +48,7 @@ pub(super) fn check(
     checked
 }
 
-/// A name that every model provider takes, for tools and for arguments.
+/// A name for tools and arguments that every model provider accepts.
 fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     text.len() <= 64
@@ -56,12 +56,12 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(legal)
 }
 
-/// One command on its way.
+/// A command during its check.
 struct CommandEntryCheck<'a> {
-    /// Fit to be shown.
+    /// Safe to print.
     name: String,
     entry: &'a CommandEntry,
-    /// Parameters that were probably meant where another name stands. Nobody need hear of those twice.
+    /// Misspelled parameters that were reported with a suggestion already, so that they are not reported twice.
     meant: BTreeSet<&'a str>,
     complaints: &'a mut Vec<ConfigComplaint>,
 }
@@ -119,7 +119,7 @@ impl<'a> CommandEntryCheck<'a> {
             .push(ConfigComplaint::new(at, message).hint(hint));
     }
 
-    /// Everything that stands for itself.
+    /// Checks each value by itself.
     fn values(&mut self) {
         let entry = self.entry;
         if entry.description.value.trim().is_empty() {
@@ -196,7 +196,7 @@ impl<'a> CommandEntryCheck<'a> {
                 None,
             );
         } else if !program.value.starts_with('/') && program.value.contains('/') {
-            // It would depend on the folder the program starts in, where agents can write.
+            // It would depend on the folder that the program starts in, where agents can write.
             let message = format!(
                 "the program `{}` is neither a name nor a whole path",
                 shown(&program.value)
@@ -249,7 +249,7 @@ impl<'a> CommandEntryCheck<'a> {
         template
     }
 
-    /// A parameter without use is a slip: the model would fill it in, and nothing would come of it.
+    /// An unused parameter is a mistake: the model would fill it in without any effect.
     fn unused<'t>(&mut self, templates: impl Iterator<Item = &'t CommandTemplateConfig>) {
         let used: BTreeSet<&str> = templates
             .flat_map(CommandTemplateConfig::parameters)

@@ -1,4 +1,4 @@
-//! `hooks`: from entries to [`HookConfig`]s that a hook can be made of.
+//! `hooks`: from entries to valid [`HookConfig`]s.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
 
 use super::{limits::check_range, path_complaint, rules::error_message, sandbox::check_variables};
 
-/// Longer than this no call should wait for a hook; it is also as long as the host waits for anything before a call.
+/// The longest wait for a hook, equal to the host's limit for all waits before a call.
 const LONGEST: Duration = Duration::from_secs(60);
 
 pub(super) fn check(
@@ -98,7 +98,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(legal)
 }
 
-/// The words of a command that the operator's program is started with.
+/// Checks the command line of an operator's program.
 pub(super) fn check_command(
     key: &str,
     command: &LocatedValue<Vec<LocatedValue<String>>>,
@@ -131,7 +131,7 @@ pub(super) fn check_command(
             format!("`{key}` names no program"),
         ));
     } else if !is_file && text.contains('/') {
-        // It would depend on the folder the program starts in, where agents can write.
+        // It would depend on the folder that the program starts in, where agents can write.
         let message = format!(
             "the program `{}` is neither a name nor a path that is clear",
             shown(text)

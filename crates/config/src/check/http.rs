@@ -9,7 +9,7 @@ use crate::{ConfigDuration, HttpSection, LocatedValue, error::ConfigComplaint, s
 
 use super::limits::{check_range, size};
 
-/// No client waits as long for an answer.
+/// The longest plausible wait of a client.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn check(
@@ -88,7 +88,7 @@ fn origin_complaint(origin: &LocatedValue<String>) -> ConfigComplaint {
     ConfigComplaint::new(origin.at, message).hint(Some(hint.to_owned()))
 }
 
-/// A host name or address, with or without a port. No wildcard: a list that admits everything is no list.
+/// A host name or address, with or without a port. Wildcards are refused, since they would admit every host.
 pub(super) fn is_host(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else {
@@ -117,7 +117,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
 
-/// What a browser sends as `Origin`. Extensions have schemes of their own, so any scheme is taken.
+/// A browser's `Origin` header. Extensions have schemes of their own, so any scheme is accepted.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else {
         return false;

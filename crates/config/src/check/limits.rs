@@ -1,4 +1,4 @@
-//! `limits`: nothing that is zero, nothing that is no limit any more.
+//! `limits`: refuses zero, and numbers so large that they limit nothing.
 
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
@@ -6,9 +6,9 @@ use crate::{
     ByteSize, ConfigDuration, LimitsSection, LocatedValue, Percentage, error::ConfigComplaint,
 };
 
-/// More than this of anything at once is a slip of the keyboard.
+/// The largest plausible number of concurrent things.
 const MANY: usize = 1_000_000;
-/// Longer than this nobody waits.
+/// The longest plausible wait.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<ConfigComplaint>) {
@@ -23,7 +23,7 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<ConfigComplaint
     for (key, count) in counts {
         check_count(key, count, complaints);
     }
-    // Agents must be left with something, and with more than a sliver each.
+    // Agents must keep a part, and a usable one each.
     check_range(
         "limits.share",
         limits.share,
@@ -71,7 +71,7 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<ConfigComplaint
     );
 }
 
-/// A number of things at once.
+/// Checks a number of concurrent things.
 pub(crate) fn check_count(
     key: &str,
     count: Option<LocatedValue<usize>>,
@@ -80,7 +80,7 @@ pub(crate) fn check_count(
     check_range(key, count, 1..=MANY, complaints);
 }
 
-/// A number of characters that may be shown whole.
+/// Checks a number of characters that may be shown whole.
 pub(super) fn check_chars(
     key: &str,
     chars: Option<LocatedValue<usize>>,
@@ -89,7 +89,7 @@ pub(super) fn check_chars(
     check_range(key, chars, 1..=100_000_000, complaints);
 }
 
-/// The time one call may run.
+/// Checks the time limit of a call.
 pub(super) fn check_deadline(
     key: &str,
     written: Option<LocatedValue<ConfigDuration>>,
@@ -103,7 +103,7 @@ pub(super) fn check_deadline(
     );
 }
 
-/// The time that something is kept which nobody waits for.
+/// Checks how long data is kept.
 pub(super) fn check_lifetime(
     key: &str,
     written: Option<LocatedValue<ConfigDuration>>,
@@ -117,7 +117,7 @@ pub(super) fn check_lifetime(
     );
 }
 
-/// Complains of a value outside of what can be meant.
+/// Reports a value outside of its plausible range.
 pub(super) fn check_range<T: PartialOrd + Display>(
     key: &str,
     written: Option<LocatedValue<T>>,

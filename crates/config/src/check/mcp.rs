@@ -1,5 +1,5 @@
-//! `mcp`: from entries to what they say of servers. No message here quotes a value of `env`, `headers` or `args`, since
-//! somebody may have put a secret there.
+//! `mcp`: from entries to the settings of servers. No message here quotes a value of `env`, `headers` or `args`, since
+//! it may be a secret.
 
 use std::{
     collections::BTreeMap,
@@ -26,9 +26,9 @@ use super::{
     sandbox::is_variable,
 };
 
-/// Longer than this nobody waits for a server to begin.
+/// The longest plausible wait for the start of a server.
 const LONGEST_CONNECT: Duration = Duration::from_secs(600);
-/// No client waits as long for an answer.
+/// The longest plausible wait of a client.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn check(
@@ -74,9 +74,9 @@ fn name_complaint(name: &str, at: FilePosition) -> Option<ConfigComplaint> {
     (!is_name(name)).then(|| ConfigComplaint::new(at, message).hint(Some(hint.to_owned())))
 }
 
-/// One entry on its way.
+/// An entry during its check.
 struct McpEntryCheck<'a> {
-    /// Fit to be shown.
+    /// Safe to print.
     name: String,
     entry: &'a McpServerEntry,
     at: FilePosition,
@@ -228,7 +228,7 @@ impl McpEntryCheck<'_> {
         }
     }
 
-    /// How the server is reached, where the entry says so.
+    /// The way to reach the server, if the entry has one.
     fn reach(&mut self) -> Option<McpReach> {
         let entry = self.entry;
         self.transport();
@@ -440,7 +440,7 @@ impl McpEntryCheck<'_> {
     }
 }
 
-/// Why a header cannot be set for every request.
+/// Why a header cannot be set on every request.
 pub(crate) fn header_problem(name: &str) -> Option<&'static str> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let lower = name.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! `network`: beginnings of URLs, and credentials. No message here quotes what stands under `env` or `scheme`,
-//! since somebody may have put the credential itself there.
+//! `network`: URL prefixes, and credentials. No message here quotes the content of `env` or `scheme`, since an
+//! operator may have put the credential itself there by mistake.
 
 use toolpost_model::ToolPattern;
 
@@ -16,7 +16,7 @@ use super::{
     tokens::is_name,
 };
 
-/// Headers that carry the request itself; with one of them a request could be made to mean something else.
+/// Headers of the request itself; setting one of them could change the request's meaning.
 const FRAMING: [&str; 10] = [
     "host",
     "content-length",
@@ -30,16 +30,15 @@ const FRAMING: [&str; 10] = [
     "keep-alive",
 ];
 
-/// Whether a header, in small letters, carries the request itself.
+/// Whether a header, in lower case, belongs to the request itself.
 pub(super) fn is_framing(lower: &str) -> bool {
     FRAMING.contains(&lower) || lower.starts_with("proxy-")
 }
 
-/// What checking the section yields.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedNetworkValues {
     pub(crate) private: Vec<LocatedValue<String>>,
-    /// Their files are as written.
+    /// With their files as written.
     pub(crate) credentials: Vec<LocatedValue<CredentialConfig>>,
 }
 
@@ -195,7 +194,7 @@ fn check_tools(
     tools
 }
 
-/// In capitals, as variables are. A token that was pasted here has small letters nearly always.
+/// Variables are in capitals. A token that was pasted here almost always has lower-case letters.
 fn variable_complaint(key: &str, env: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let legal = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let text = &env.value;
@@ -237,7 +236,7 @@ fn scheme_complaint(key: &str, scheme: &LocatedValue<String>) -> Option<ConfigCo
     })
 }
 
-/// The texts with a path behind the host, so that no longer host name begins with one of them.
+/// URL prefixes with a path after the host, so that no longer host name begins with one of them.
 fn check_prefixes(
     key: &str,
     written: &[LocatedValue<String>],
@@ -248,7 +247,7 @@ fn check_prefixes(
         match prefix(value) {
             Some(value) => prefixes.push(LocatedValue { value, at: *at }),
             None => {
-                // Before an `@` there may be a password.
+                // There may be a password before an `@`.
                 let quoted = if value.contains('@') {
                     "a text with `@`".to_owned()
                 } else {
@@ -263,7 +262,7 @@ fn check_prefixes(
     prefixes
 }
 
-/// No user, no query, no fragment, no wildcard: those who compare look at scheme, host, port and path.
+/// No user, query, fragment or wildcard: the comparison uses scheme, host, port and path alone.
 pub(super) fn prefix(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! `retention`: nothing that is gone before anybody could look at it.
+//! `retention`: refuses times so short that data would be removed before an operator could read it.
 
 use std::time::Duration;
 

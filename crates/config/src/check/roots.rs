@@ -1,4 +1,4 @@
-//! `roots` and `protect`: paths and globs that can be meant.
+//! `roots` and `protect`: plausible paths and globs.
 
 use globset::Glob;
 
@@ -6,9 +6,9 @@ use crate::{LocatedValue, ProtectSection, RootEntry, error::ConfigComplaint, sni
 
 use super::path_complaint;
 
-/// Each path that is written to is compared with all of them, and an untrusted file may add to them.
+/// The most protected paths: each written path is compared with all of them, and an untrusted file may add some.
 const MOST_PATTERNS: usize = 200;
-/// As long as a path can be.
+/// The longest path that systems accept.
 const LONGEST_PATTERN: usize = 4096;
 
 pub(super) fn check(
@@ -30,7 +30,7 @@ pub(super) fn check(
     complaints.extend(protect.paths.iter().filter_map(glob_complaint));
 }
 
-/// Protected paths are looked up from the top of each root, so nothing that begins elsewhere would ever match.
+/// Protected paths start at the top of each root, so a glob that begins elsewhere would never match.
 fn glob_complaint(glob: &LocatedValue<String>) -> Option<ConfigComplaint> {
     let text = glob.value.as_str();
     let hint = |hint: &str| Some(hint.to_owned());

@@ -1,5 +1,5 @@
-//! `rules`: from lines and tables to [`Rule`]s. What their patterns mean is the policy's to know, so it is the policy
-//! that complains of them; see [`ParsedConfig::rule_errors`](crate::ParsedConfig::rule_errors).
+//! `rules`: from lines and tables to [`Rule`]s. The policy interprets their patterns, so the policy reports errors in
+//! them; see [`ParsedConfig::rule_errors`](crate::ParsedConfig::rule_errors).
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub(super) fn check(
     rules
 }
 
-/// The layer gives the rule its origin; until then it has the one that fits most files.
+/// The layer sets the rule's origin later; this is the origin of most files.
 fn from_line(line: &str, at: FilePosition, place: String) -> Result<Rule, ConfigComplaint> {
     Rule::parse(line, RuleOrigin::Cli, place).map_err(|error| line_complaint(at, line, &error))
 }
@@ -81,7 +81,7 @@ fn from_table(table: &RuleTable, place: String) -> Result<Rule, ConfigComplaint>
     })
 }
 
-/// A day counts whole, so the rule ends when the next one begins.
+/// The rule applies during the whole day, so it ends when the next day begins.
 fn end_of(written: &LocatedValue<String>) -> Result<Timestamp, ConfigComplaint> {
     let text = written.value.as_str();
     let day = || {
@@ -130,13 +130,13 @@ fn line_complaint(at: FilePosition, line: &str, error: &RuleError) -> ConfigComp
         | RuleError::Matcher(_)
         | RuleError::Condition(_) => None,
     };
-    // A word that is right is not what is wrong.
+    // A correct word is not the cause of the error.
     let near = near.filter(|near| !line.split_whitespace().any(|word| word == *near));
     ConfigComplaint::new(at, error_message(error))
         .hint(near.map(|near| format!("did you mean `{near}`?")))
 }
 
-/// The vocabulary's own words, with the quoted text made fit to be shown.
+/// The parser's message, with the quoted text made safe to print.
 pub(super) fn error_message(error: &RuleError) -> String {
     match error {
         RuleError::Form(text) => RuleError::Form(shown(text)),

@@ -1,4 +1,4 @@
-//! `sandbox` and `code`: limits within which something can run, and variables that may be handed on.
+//! `sandbox` and `code`: limits under which programs can run, and variables that they may get.
 
 use toolpost_model::{ToolPattern, never_passed};
 
@@ -70,7 +70,7 @@ pub(crate) fn tool_pattern(text: &str) -> Option<ToolPattern> {
     text.parse().ok().filter(|_| text.len() <= 256)
 }
 
-/// Complains of names that are none, and of variables that no child may get.
+/// Reports invalid names, and variables that no child may get.
 pub(super) fn check_variables(
     key: &str,
     names: &[LocatedValue<String>],
@@ -97,10 +97,10 @@ pub(super) fn is_variable(text: &str) -> bool {
     text.len() <= 256 && text.starts_with(begins) && text.bytes().all(legal)
 }
 
-/// What the host sets itself.
+/// Variables that the host sets itself.
 const OWN: [&str; 5] = ["PATH", "HOME", "TMPDIR", "TERM", "NO_COLOR"];
 
-/// Why a variable is not handed on whatever is configured. Case does not matter: some programs look at both.
+/// The reason to withhold a variable in spite of the configuration. Case does not matter: some programs read both.
 fn never_inherited(name: &str) -> Option<&'static str> {
     never_passed(name).or_else(|| {
         let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));

@@ -1,4 +1,4 @@
-//! `tokens`: names and hashes. No message here quotes what stands under `sha256`, since it may be the token.
+//! `tokens`: names and hashes. No message here quotes the content of `sha256`, since it may be the token itself.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) fn check(
         }
         match decode(&sha256.value) {
             None => complaints.push(hash_complaint(sha256)),
-            // Which of the two names would a call be recorded under?
+            // A token with two names would leave the name in records undecided.
             Some(hash) if !hashes.insert(hash) => {
                 complaints.push(ConfigComplaint::new(
                     sha256.at,
@@ -70,7 +70,7 @@ fn hash_complaint(sha256: &LocatedValue<String>) -> ConfigComplaint {
     ConfigComplaint::new(sha256.at, "`sha256` is not a hash of 64 hex digits").hint(Some(hint))
 }
 
-/// The name ends up in records and metrics.
+/// The name appears in records and metrics.
 pub(super) fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !text.is_empty() && text.len() <= 64 && text.bytes().all(legal)

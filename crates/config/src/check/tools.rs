@@ -1,4 +1,4 @@
-//! `tools` and `sources`: names that could be a tool's, and settings that could be meant.
+//! `tools` and `sources`: possible names of tools, and plausible settings.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
 
 use super::limits::{check_chars, check_count, check_deadline, check_range, size};
 
-/// The longest name model providers accept.
+/// The longest name that model providers accept.
 const LONGEST_NAME: usize = 64;
 
 pub(super) fn check(
@@ -102,7 +102,7 @@ fn name_complaint(key: &str, name: &LocatedValue<String>) -> Option<ConfigCompla
     })
 }
 
-/// One that leads to a part of the arguments; the empty one would be all of them.
+/// A pointer to a part of the arguments. The empty pointer would be all of them.
 fn is_pointer(text: &str) -> bool {
     let escapes = |part: &str| {
         part.split('~')

@@ -5,21 +5,21 @@ use serde::Deserialize;
 
 use crate::{A2aEvents, LocatedValue};
 
-/// Other agents and chat clients that speak A2A.
+/// A2A, for other agents and chat clients.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct A2aSection {
-    /// Whether the host is an A2A agent at all, with `/a2a` and the card at `/.well-known/agent-card.json`.
+    /// Whether the host is an A2A agent, with `/a2a` and the card at `/.well-known/agent-card.json`.
     pub enabled: Option<LocatedValue<bool>>,
-    /// Who is sent tool events.
+    /// The clients that get tool events.
     pub events: Option<LocatedValue<A2aEvents>>,
-    /// Where others reach `/a2a`, where that is not the address they asked: such as `https://tools.example.org/a2a`,
-    /// behind a proxy.
+    /// The public URL of `/a2a` if it differs from the requested address, for example behind a proxy:
+    /// `https://tools.example.org/a2a`.
     pub url: Option<LocatedValue<String>>,
     /// The agent's name on its card: up to 64 printable characters.
     #[schemars(length(min = 1, max = 64))]
     pub name: Option<LocatedValue<String>>,
-    /// What the card says the agent does: up to 1,000 printable characters.
+    /// The description on the agent's card: up to 1,000 printable characters.
     #[schemars(length(min = 1, max = 1000))]
     pub description: Option<LocatedValue<String>>,
 }

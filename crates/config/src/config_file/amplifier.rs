@@ -11,58 +11,59 @@ use crate::{
     RootEntry, several::OneOrMany,
 };
 
-/// How the modules of mount plans are fetched and run. Which modules there are, the plans under `include` say.
+/// Fetching and running the modules of mount plans. The plans under `include` list the modules.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AmplifierSection {
-    /// Which sessions share a process of Python modules.
+    /// The sharing of Python processes between sessions.
     pub isolation: Option<LocatedValue<ModuleIsolation>>,
-    /// Which `amplifier_core` Python modules find.
+    /// The `amplifier_core` of Python modules.
     pub core: Option<LocatedValue<AmplifierCore>>,
-    /// The Python that environments are made with, relative to this file. Without it: `python3` on the host's `PATH`.
+    /// The Python for the modules' environments, relative to this file. Without it: `python3` on the host's `PATH`.
     pub python: Option<LocatedValue<PathBuf>>,
-    /// Whether anything may be fetched or installed when a host starts.
+    /// Whether a starting host may fetch or install anything.
     pub install: Option<LocatedValue<ModuleInstall>>,
-    /// What the processes of modules may do. Without it: what `sandbox.profile` says.
+    /// The sandbox profile of the modules' processes. Without it: `sandbox.profile`.
     pub sandbox: Option<LocatedValue<SandboxProfile>>,
-    /// Variables that modules and whatever fetches them get from the host's environment, secrets among them. Only what
-    /// changes which code is loaded is refused.
+    /// Variables of the host's environment for modules and the programs that fetch them, including secrets. Only
+    /// variables that change which code is loaded are refused.
     pub pass: Vec<LocatedValue<String>>,
-    /// Variables that only whatever fetches modules gets from the host's environment, such as `SSH_AUTH_SOCK` for
-    /// repositories behind SSH. Modules never see them.
+    /// Variables of the host's environment for the programs that fetch modules, such as `SSH_AUTH_SOCK` for
+    /// repositories behind SSH. Modules never get them.
     pub fetch_pass: Vec<LocatedValue<String>>,
-    /// Variables that modules get with these values.
+    /// Variables with fixed values for modules.
     pub environment: BTreeMap<String, LocatedValue<String>>,
     /// Files and folders outside of the roots that modules may read, relative to this file.
     pub readable: Vec<LocatedValue<PathBuf>>,
     /// Folders outside of the roots that modules may write, relative to this file.
     pub writable: Vec<LocatedValue<PathBuf>>,
-    /// What the failure of a hook module means, by module id. Without it: nothing passes where one fails.
+    /// The consequence of a hook module's failure, by module id. Without it, the failure of a hook before a call
+    /// denies the call.
     pub hooks: BTreeMap<String, LocatedValue<HookStanding>>,
-    /// Whether modules are told of a failure as `tool:post`, too, and not as `tool:error` alone.
+    /// Whether modules get a failure as `tool:post` too, and not only as `tool:error`.
     pub post_on_failure: Option<LocatedValue<bool>>,
-    /// How long one module may take to be imported and mounted, or to describe itself. Without it: a minute, and 30 s
-    /// for a component.
+    /// The time limit for importing and mounting one module, or for its description of itself. Without it: a minute,
+    /// and 30 s for a component.
     pub mount_timeout: Option<LocatedValue<ConfigDuration>>,
-    /// The most that one result of a Python module may have; of a larger one a part is shown and the whole kept. Without it: 8 MiB.
+    /// The largest result of a Python module; a larger one is shown in part and kept whole. Without it: 8 MiB.
     pub max_result: Option<LocatedValue<ByteSize>>,
-    /// Native tools whose names the tools of a plan take, or `all`: the native tool is then not served. Without it a
-    /// plan's tool of a native tool's name gets a longer one.
+    /// Native tools that are replaced by a plan's tools of the same name, or `all`; the native tool is then not
+    /// served. Without it, the plan's tool gets a longer name.
     pub replace_native: Option<LocatedValue<OneOrMany<String>>>,
-    /// What WebAssembly components may reach, by module id. Nothing where nothing is said.
+    /// The reach of WebAssembly components, by module id. By default they reach nothing.
     pub wasm: BTreeMap<String, LocatedValue<WasmEntry>>,
 }
 
-/// What a component may reach.
+/// The reach of a component.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WasmEntry {
-    /// Folders that it sees.
+    /// Folders that it can access.
     pub directories: Vec<LocatedValue<RootEntry>>,
-    /// Whether it may open connections.
+    /// Whether it may open network connections.
     pub network: Option<LocatedValue<bool>>,
-    /// Variables that it gets.
+    /// Variables of its environment.
     pub environment: BTreeMap<String, LocatedValue<String>>,
-    /// Its memory.
+    /// The size of its memory.
     pub memory: Option<LocatedValue<ByteSize>>,
 }

@@ -1,4 +1,4 @@
-//! `code`: what programs that a model writes may use.
+//! `code`: the limits of programs that a model writes.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,13 +9,13 @@ use crate::{ByteSize, LocatedValue};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodeSection {
-    /// Tools that code may call: outside tools by id (`github.get_issue`, `github.*`), the host's own also by name; `*`
-    /// stands for any characters. Every tool by default. Each call is decided like any other.
+    /// Tools that code may call: outside tools by id (`github.get_issue`, `github.*`), the host's own also by name;
+    /// `*` matches any characters. Every tool by default. Each call is decided like any other.
     pub tools: Option<LocatedValue<Vec<LocatedValue<String>>>>,
-    /// The memory of the embedded interpreter.
+    /// The memory limit of the embedded interpreter.
     pub memory: Option<LocatedValue<ByteSize>>,
-    /// Calls of tools that one run may make.
+    /// The most tool calls of one run.
     pub calls: Option<LocatedValue<u32>>,
-    /// Whether code may also ask for this machine's own Python, which runs in the sandbox.
+    /// Whether code may also use this machine's own Python, in the sandbox.
     pub python3: Option<LocatedValue<bool>>,
 }

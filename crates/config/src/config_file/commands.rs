@@ -1,4 +1,4 @@
-//! `commands`: tools made of a command line.
+//! `commands`: tools that run a command line.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -9,66 +9,66 @@ use toolpost_model::{EffectClass, SandboxProfile};
 
 use crate::{ByteSize, ConfigScalar, LocatedValue};
 
-/// A tool made of a command line.
+/// A tool that runs a command line.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandEntry {
-    /// What the tool does and when to use it. The model reads this.
+    /// The purpose of the tool, for the model.
     pub description: LocatedValue<String>,
-    /// The program and its arguments. No shell reads them: `{name}` stands for a parameter, in an argument of its
-    /// own or as part of one, and `{{` for a brace. An argument whose parameter has no value is left out, and
-    /// `{name?--flag}` is the argument `--flag` where the parameter is true or given.
+    /// The program and its arguments, without a shell: `{name}` stands for a parameter, as a whole argument or as a
+    /// part of one, and `{{` for a brace. An argument with a parameter without a value is left out, and
+    /// `{name?--flag}` is the argument `--flag` if the parameter is true or given.
     #[schemars(length(min = 1))]
     pub argv: LocatedValue<Vec<LocatedValue<String>>>,
-    /// What the model may give, by name.
+    /// The parameters of the tool, by name.
     #[serde(default)]
     pub parameters: BTreeMap<String, LocatedValue<ParameterEntry>>,
-    /// What the program reads from standard input, with `{name}` for parameters. Without it, nothing.
+    /// The program's standard input, with `{name}` for parameters. Without it, it is empty.
     #[serde(default)]
     pub stdin: Option<LocatedValue<String>>,
-    /// The folder the program starts in, relative to the workspace.
+    /// The folder that the program starts in, relative to the workspace.
     #[serde(default)]
     pub working_directory: Option<LocatedValue<PathBuf>>,
-    /// What the program may do. Where nobody says: `read-only` for the class `read`, `network` for the class
-    /// `network`, and what `sandbox.profile` says for others.
+    /// The sandbox profile of the program. By default: `read-only` for the class `read`, `network` for the class
+    /// `network`, and `sandbox.profile` for others.
     #[serde(default)]
     pub profile: Option<LocatedValue<SandboxProfile>>,
-    /// What the tool's calls count as, for rules and modes. You vouch for it.
+    /// The effect class of the tool's calls, for rules and modes. You vouch for it.
     #[serde(default)]
     pub class: Option<LocatedValue<EffectClass>>,
-    /// Variables that the program gets from the host's environment, beside those of `sandbox.environment`.
+    /// Variables of the host's environment for the program, beside those of `sandbox.environment`.
     #[serde(default)]
     pub environment: Vec<LocatedValue<String>>,
-    /// What the program prints.
+    /// The format of the program's output.
     #[serde(default)]
     pub output: Option<LocatedValue<CommandOutput>>,
-    /// Exit codes that mean that it went well.
+    /// Exit codes that mean success.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub success_codes: Option<LocatedValue<Vec<LocatedValue<i32>>>>,
-    /// The most output that is shown whole or, for `json` and `lines`, taken.
+    /// The most output that is shown whole or, for `json` and `lines`, parsed.
     #[serde(default)]
     pub max_output: Option<LocatedValue<ByteSize>>,
 }
 
-/// Something the model gives to a command.
+/// A parameter of a command.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ParameterEntry {
-    /// What kind of value it is.
+    /// The kind of its value.
     #[serde(rename = "type")]
     pub kind: ParameterType,
-    /// What it is for. The model reads this.
+    /// The purpose of the parameter, for the model.
     pub description: Option<LocatedValue<String>>,
-    /// The texts to choose from, for `enum`.
+    /// The allowed texts, for `enum`.
     pub values: Option<LocatedValue<Vec<LocatedValue<String>>>>,
-    /// What is taken where the model gives nothing.
+    /// The value if the model gives none.
     pub default: Option<LocatedValue<ConfigScalar>>,
-    /// Whether the model must give it: without a default, yes.
+    /// Whether the model must give it. By default, it must unless there is a `default`.
     pub required: Option<LocatedValue<bool>>,
     /// A regular expression that the whole of a `string` must match.
     pub pattern: Option<LocatedValue<String>>,
-    /// Whether a value may begin with `-` where the program could take it for an option.
+    /// Whether a value may begin with `-` where the program could read it as an option.
     pub allow_dash: Option<LocatedValue<bool>>,
     /// The smallest `integer` or `number`.
     pub minimum: Option<LocatedValue<Number>>,
@@ -89,7 +89,7 @@ pub enum ParameterType {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// A path in one of the roots. What leads out of them is refused.
+    /// A path in one of the roots. A path that leads out of them is refused.
     Path,
     /// One of `values`.
     Enum,
@@ -109,14 +109,14 @@ impl ParameterType {
     }
 }
 
-/// How a program's output is read.
+/// The format of a program's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandOutput {
     /// As text.
     #[default]
     Text,
-    /// As one JSON value. Anything else is a failure.
+    /// As one JSON value. Other output is a failure.
     Json,
     /// As a list of lines.
     Lines,

@@ -1,4 +1,4 @@
-//! `hooks`: programs that look at calls.
+//! `hooks`: programs that decide about calls or observe them.
 
 use std::path::PathBuf;
 
@@ -8,38 +8,38 @@ use toolpost_model::{HookEvent, HookStanding, SandboxProfile};
 
 use crate::{ConfigDuration, LocatedValue, several::OneOrMany};
 
-/// A program that looks at calls.
+/// A program that decides about calls or observes them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HookEntry {
-    /// What records and messages call it.
+    /// Its name in records and messages.
     pub name: LocatedValue<String>,
-    /// When it is asked.
+    /// The moments at which it runs.
     pub event: LocatedValue<OneOrMany<HookEvent>>,
-    /// About calls of which tools, by name or id, with `*` for any characters. Without it: of every tool.
+    /// The tools whose calls it gets, by name or id, with `*` for any characters. Without it: all tools.
     #[serde(default)]
     pub tools: Option<LocatedValue<OneOrMany<String>>>,
-    /// Of those only the calls that this fits, written as in a rule: `shell(git push *)`, `fs.write(src/**)`,
+    /// Limits it to the calls that match, written as in a rule: `shell(git push *)`, `fs.write(src/**)`,
     /// `http_request[/method = "POST"]`, `class:network`.
     #[serde(default)]
     pub when: Option<LocatedValue<String>>,
-    /// The program and its arguments. No shell reads them. What begins with `./` or `../` is a file, relative to this
-    /// one.
+    /// The program and its arguments, without a shell. A word that begins with `./` or `../` is a file, relative to
+    /// this one.
     #[schemars(length(min = 1))]
     pub command: LocatedValue<Vec<LocatedValue<String>>>,
-    /// What its failure means.
+    /// The consequence of its failure.
     #[serde(default)]
     pub standing: Option<LocatedValue<HookStanding>>,
-    /// How long it may take to answer, up to a minute.
+    /// Its time limit, up to a minute.
     #[serde(default)]
     pub timeout: Option<LocatedValue<ConfigDuration>>,
-    /// What it may do.
+    /// The sandbox profile of the program.
     #[serde(default)]
     pub profile: Option<LocatedValue<SandboxProfile>>,
-    /// Folders it may write, relative to this file, whatever its profile says. They must be there.
+    /// Folders that it may write under any profile, relative to this file. They must exist.
     #[serde(default)]
     pub writable: Vec<LocatedValue<PathBuf>>,
-    /// Variables that it gets from the host's environment, beside those of `sandbox.environment`.
+    /// Variables of the host's environment for the program, beside those of `sandbox.environment`.
     #[serde(default)]
     pub environment: Vec<LocatedValue<String>>,
 }

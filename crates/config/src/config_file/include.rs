@@ -1,4 +1,4 @@
-//! `include`: files of other programs that are taken in.
+//! `include`: files of other programs.
 
 use std::{borrow::Cow, fmt, path::PathBuf};
 
@@ -8,7 +8,7 @@ use serde::{
     de::{Error, MapAccess, Visitor},
 };
 
-/// A file that is taken in.
+/// An included file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncludeEntry {
     /// A mount plan or bundle.
@@ -28,7 +28,7 @@ impl IncludeEntry {
     }
 }
 
-/// Written by hand: serde's untagged enums answer a slip with "did not match".
+/// Written by hand: serde's untagged enums report any mistake as "did not match".
 impl<'de> Deserialize<'de> for IncludeEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct PathOrTable;

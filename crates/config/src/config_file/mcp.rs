@@ -1,4 +1,4 @@
-//! `mcp`: servers of the Model Context Protocol whose tools are taken in.
+//! `mcp`: servers of the Model Context Protocol as sources of tools.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, path::PathBuf};
 
@@ -17,88 +17,88 @@ use crate::{
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpSection {
-    /// How long an agent's call over MCP waits for an approval before it is told to come again. Clients give up after a
-    /// minute or so.
+    /// How long an agent's call over MCP waits for an approval before the agent is asked to retry later. Clients give
+    /// up after about a minute.
     pub approval_wait: Option<LocatedValue<ConfigDuration>>,
-    /// Servers whose tools are taken in, by the names that their tools' ids begin with. Only in a file that is trusted.
+    /// MCP servers, by the names that their tools' ids begin with. Only in a trusted file.
     pub servers: BTreeMap<String, LocatedValue<McpServerEntry>>,
 }
 
-/// One server. It has a `command` or a `url`; without either, the entry says more of a server that an included file names.
+/// A server. It has a `command` or a `url`; without either, the entry changes a server of an included file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpServerEntry {
-    /// How it is spoken with: `stdio`, `http` or `streamable-http`. It follows from `command` or `url`.
+    /// The transport: `stdio`, `http` or `streamable-http`. It follows from `command` or `url`.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["stdio", "http", "streamable-http", null]))]
     pub transport: Option<LocatedValue<String>>,
-    /// A program that is started: a name that is found in `PATH`, a whole path, or `./FILE` beside this file.
+    /// The program to start: a name in `PATH`, an absolute path, or `./FILE` beside this file.
     pub command: Option<LocatedValue<String>>,
-    /// Its arguments, as they are. No shell reads them.
+    /// Its arguments, passed unchanged without a shell.
     pub args: Option<LocatedValue<Vec<LocatedValue<String>>>>,
-    /// Variables that it gets with these values. A value may refer to where a secret is kept.
+    /// Variables with fixed values for the server. A value may refer to a secret elsewhere.
     pub env: BTreeMap<String, LocatedValue<McpValue>>,
-    /// The folder it begins in, relative to this file. Without it: the workspace.
+    /// The folder that it starts in, relative to this file. Without it: the workspace.
     pub cwd: Option<LocatedValue<PathBuf>>,
-    /// The endpoint of a server that is reached over streamable HTTP.
+    /// The endpoint of a server over streamable HTTP.
     pub url: Option<LocatedValue<String>>,
-    /// Headers that every request carries. A value may refer to where a secret is kept.
+    /// Headers of every request. A value may refer to a secret elsewhere.
     pub headers: BTreeMap<String, LocatedValue<McpValue>>,
-    /// Whether it is left out.
+    /// Whether the server is left out.
     pub disabled: Option<LocatedValue<bool>>,
-    /// Whether the host does not start without it.
+    /// Whether the host refuses to start without the server.
     pub required: Option<LocatedValue<bool>>,
-    /// Which revision of the protocol is spoken.
+    /// The revision of the protocol.
     pub era: Option<LocatedValue<McpEra>>,
-    /// How its tools are named towards agents.
+    /// The names of its tools for agents.
     pub naming: Option<LocatedValue<McpNaming>>,
-    /// Who shares one connection or process.
+    /// The sharing of one connection or process between sessions.
     pub share: Option<LocatedValue<McpShare>>,
-    /// When it is started.
+    /// When the server is started.
     pub start: Option<LocatedValue<McpStart>>,
-    /// What becomes of definitions that were never seen before. Changed ones are always kept back.
+    /// The treatment of new tool definitions. Changed ones are always held back until you accept them.
     pub new_tools: Option<LocatedValue<McpNewTools>>,
-    /// Which of its tools are taken in.
+    /// The tools of the server that are offered.
     pub tools: McpToolsEntry,
-    /// How long a call of one of its tools may run. `tools` may say otherwise of single ones.
+    /// How long a call of one of its tools may run. `tools` can set it for a single tool.
     pub timeout: Option<LocatedValue<ConfigDuration>>,
-    /// How long a first connection and its handshake may take.
+    /// The time limit of the first connection and its handshake.
     pub connect_timeout: Option<LocatedValue<ConfigDuration>>,
-    /// How long it is kept without a call. Without it: until the host ends.
+    /// How long an unused server keeps running. Without it: until the host ends.
     pub idle_stop: Option<LocatedValue<ConfigDuration>>,
-    /// The longest message that is read from it.
+    /// The longest message that the host accepts from it.
     pub max_message: Option<LocatedValue<ByteSize>>,
-    /// What its process may do. Without it: what `sandbox.profile` says, which is no network unless you opened it.
+    /// The sandbox profile of its process. Without it: `sandbox.profile`, which has no network unless you opened it.
     pub sandbox: Option<LocatedValue<SandboxProfile>>,
-    /// Variables that it gets from the host's environment.
+    /// Variables of the host's environment for the server.
     pub pass: Vec<LocatedValue<String>>,
     /// Files and folders outside of the roots that it may read, relative to this file.
     pub readable: Vec<LocatedValue<PathBuf>>,
     /// Folders outside of the roots that it may write, relative to this file.
     pub writable: Vec<LocatedValue<PathBuf>>,
-    /// The only files and folders of the workspace and the other roots that its process sees, relative to this file.
-    /// Without it: all that rules do not keep.
+    /// The only files and folders of the workspace and the other roots that its process can read, relative to this
+    /// file. Without it: all except those that rules deny.
     pub reads: Option<LocatedValue<Vec<LocatedValue<PathBuf>>>>,
 }
 
-/// Which of a server's tools are taken in, by their names there, with `*` for any characters.
+/// The offered tools of a server, by their names there, with `*` for any characters.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpToolsEntry {
-    /// Only these. Without it: all.
+    /// Only these tools. Without it: all.
     pub allow: Option<LocatedValue<Vec<LocatedValue<String>>>>,
-    /// Not these, whatever `allow` says.
+    /// Not these tools, even if `allow` matches.
     pub deny: Vec<LocatedValue<String>>,
 }
 
-/// A value that may be a secret. It does not print itself.
+/// A value that may be a secret. It cannot be printed.
 #[derive(Clone)]
 pub enum McpValue {
-    /// A text, in which `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:PATH}` stand for what is kept elsewhere.
+    /// A text, with references `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:PATH}` to values elsewhere.
     Text(String),
-    /// What a file holds.
+    /// The content of a file.
     File(PathBuf),
-    /// What a variable of the host's environment holds.
+    /// A variable of the host's environment.
     Variable(String),
 }
 
@@ -112,7 +112,7 @@ impl fmt::Debug for McpValue {
     }
 }
 
-/// Written by hand: serde's untagged enums answer a slip with "did not match".
+/// Written by hand: serde's untagged enums report any mistake as "did not match".
 impl<'de> Deserialize<'de> for McpValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextOrPlace;

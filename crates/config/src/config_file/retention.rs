@@ -1,28 +1,28 @@
-//! `retention`: how long what was recorded and kept stays.
+//! `retention`: how long the journal and kept results stay.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{ByteSize, ConfigDuration, LocatedValue};
 
-/// How long what was recorded and kept stays.
+/// How long the journal and kept results stay.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionSection {
     /// How long kept results stay after they were last written.
     pub artifacts: Option<LocatedValue<ConfigDuration>>,
-    /// What is removed from the journal, oldest first.
+    /// The removal of journal records, oldest first.
     pub journal: JournalRetentionSection,
 }
 
-/// What is removed from the journal, oldest first. Without either, nothing is. Calls that have not ended, questions
-/// that wait and sessions that may come back stay in any case.
+/// The removal of journal records, oldest first. By default none are removed. Calls that have not ended, open
+/// questions and sessions that may come back always stay.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JournalRetentionSection {
     /// Records older than this are removed.
     pub age: Option<LocatedValue<ConfigDuration>>,
-    /// The oldest records are removed while the journal takes more room than this. It should be less than
-    /// `limits.journal`, at which the host stops.
+    /// The size above which the oldest records are removed. It should be less than `limits.journal`, at which the host
+    /// stops.
     pub size: Option<LocatedValue<ByteSize>>,
 }

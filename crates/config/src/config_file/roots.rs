@@ -1,4 +1,4 @@
-//! `roots` and `protect`: which folders, and what in them is not to be touched lightly.
+//! `roots` and `protect`: the folders of tools, and the protected paths in them.
 
 use std::path::PathBuf;
 
@@ -14,19 +14,19 @@ use crate::LocatedValue;
 pub struct RootEntry {
     /// The folder, relative to this file.
     pub path: LocatedValue<PathBuf>,
-    /// What tools may do there.
+    /// The permitted access.
     #[serde(default)]
     pub access: RootAccess,
 }
 
-/// What tools may do in a folder.
+/// The access of tools to a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootAccess {
-    /// Look at it.
+    /// Read.
     #[default]
     Read,
-    /// Change it, too.
+    /// Read and write.
     Write,
 }
 
@@ -49,15 +49,15 @@ impl From<RootAccess> for ResourceAccess {
     }
 }
 
-/// Paths whose change asks even where writing is allowed, and which sandboxed commands cannot write.
+/// Paths that need an approval to change, even where writing is allowed. Sandboxed commands cannot write them.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProtectSection {
-    /// Whether the usual ones are protected: version control, hooks, CI, editor and agent settings, start-up files
-    /// of shells, and this file.
+    /// Whether the usual paths are protected: version control, hooks, CI, editor and agent settings, start-up files of
+    /// shells, and this file.
     pub defaults: Option<LocatedValue<bool>>,
-    /// Whether `.git` is among them. Without it, sandboxed commands can commit.
+    /// Whether `.git` is protected. If not, sandboxed commands can commit.
     pub git: Option<LocatedValue<bool>>,
-    /// Further ones: globs from the top of each root, such as `deploy/**`.
+    /// Further protected paths: globs from the top of each root, such as `deploy/**`.
     pub paths: Vec<LocatedValue<String>>,
 }

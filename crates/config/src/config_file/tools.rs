@@ -1,4 +1,4 @@
-//! `tools` and `sources`: what an operator sets for tools, whoever offers them.
+//! `tools` and `sources`: an operator's settings for tools of any source.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -14,72 +14,74 @@ use toolpost_model::{
 
 use crate::{ByteSize, ConfigDuration, LocatedValue};
 
-/// Settings of one tool, or of all whose name or id fits a pattern. What is left out stays as the tool declares it.
+/// Settings of one tool, or of all tools with a name or id that matches a pattern. Missing settings stay as the tool
+/// declares them.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolEntry {
     /// Whether the tool can be used at all.
     pub enabled: Option<LocatedValue<bool>>,
-    /// Whether it is kept from agents: only operators see and call it.
+    /// Whether the tool is hidden from agents: only operators see and call it.
     pub hidden: Option<LocatedValue<bool>>,
-    /// The name callers use: letters, digits, `_` and `-`. Not for patterns.
+    /// The tool's name for callers: letters, digits, `_` and `-`. Not for patterns.
     #[schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
     pub name: Option<LocatedValue<String>>,
     /// Whether the tool stays out of lists until a search shows it.
     pub deferred: Option<LocatedValue<bool>>,
-    /// How long one call may run; without a `ceiling`, also the most a caller may ask for.
+    /// How long one call may run. Without a `ceiling`, callers cannot set a longer deadline.
     pub timeout: Option<LocatedValue<ConfigDuration>>,
-    /// The most a caller may ask for.
+    /// The longest deadline that a caller may set.
     pub ceiling: Option<LocatedValue<ConfigDuration>>,
-    /// What the tool's calls count as, for rules and modes.
+    /// The effect class of the tool's calls, for rules and modes.
     pub class: Option<LocatedValue<EffectClass>>,
-    /// Whether running it twice equals running it once.
+    /// Whether running it twice has the same effect as running it once.
     pub idempotent: Option<LocatedValue<bool>>,
-    /// How many of its calls run at the same time.
+    /// Calls of it that run at the same time.
     #[schemars(range(min = 1))]
     pub concurrency: Option<LocatedValue<usize>>,
-    /// Whether it runs alone in its session.
+    /// Whether no other call of the session runs beside it.
     pub exclusive: Option<LocatedValue<bool>>,
-    /// What becomes of a running call when others of its batch are canceled.
+    /// The treatment of a running call when other calls of its batch are canceled.
     pub interrupt: Option<LocatedValue<Interrupt>>,
-    /// The longest text shown whole, in characters.
+    /// The longest text that is shown whole, in characters.
     #[schemars(range(min = 1))]
     pub max_inline_chars: Option<LocatedValue<usize>>,
-    /// What becomes of a result that is too long to be shown whole.
+    /// The treatment of a result that is too long to be shown whole.
     pub keep: Option<LocatedValue<ResultKeeping>>,
-    /// The largest arguments of one call.
+    /// The largest arguments of a call.
     pub argument_bytes: Option<LocatedValue<ByteSize>>,
-    /// Ask a person even where the mode would allow.
+    /// Whether its calls need an approval even if the mode would allow them.
     pub approval_required: Option<LocatedValue<bool>>,
-    /// What a caller must offer before it sees the tool. Takes the place of what the tool itself asks for.
+    /// The features that a caller must have to see the tool. Replaces the tool's own list.
     pub requires: Option<LocatedValue<Requirements>>,
-    /// What confines its processes, where that is stricter than what confines them anyway.
+    /// The sandbox profile of its processes, if it is stricter than the one in force.
     pub sandbox: Option<LocatedValue<SandboxProfile>>,
-    /// Arguments kept out of every record, as JSON pointers such as `/login/pin`, beside those the tool marks.
+    /// Arguments that are kept out of every record, as JSON pointers such as `/login/pin`, beside those that the tool
+    /// marks.
     pub sensitive: Vec<LocatedValue<String>>,
-    /// Arguments that are filled in where a call leaves them out.
+    /// Default values of arguments.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub defaults: Option<LocatedValue<Map<String, Value>>>,
-    /// What arguments mean to rules, by JSON pointers such as `/path`; where the argument is a list, each of its elements.
+    /// The meaning of arguments for rules, by JSON pointers such as `/path`; for a list, of each of its elements.
     pub arguments: BTreeMap<String, LocatedValue<ArgumentKinds>>,
 }
 
-/// What becomes of a result that is too long to be shown whole.
+/// The treatment of a result that is too long to be shown whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Keep")]
 pub enum ResultKeeping {
-    /// It is shown whole all the same.
+    /// Show it whole in spite of its length.
     Inline,
-    /// A part is shown, and the whole is kept.
+    /// Show a part, and keep the whole.
     Preview,
-    /// It is kept, and only what it is and where is shown, also of a short one.
+    /// Keep it and show only a reference with a description, even for a short result.
     RefOnly,
-    /// It is neither shown nor kept, also a short one.
+    /// Neither show nor keep it, even if it is short.
     Redact,
-    /// A part is shown, the rest is dropped.
+    /// Show a part, and drop the rest.
     Drop,
-    /// A part is shown; the tool can be asked for the rest.
+    /// Show a part; a further call of the tool can get the rest.
     Never,
 }
 
@@ -96,11 +98,11 @@ impl From<ResultKeeping> for PersistStrategy {
     }
 }
 
-/// What an argument is to rules: one word, or several where it is read and written.
+/// The meaning of an argument for rules: one word, or several if it is read and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentKinds(pub Vec<ArgumentKind>);
 
-/// Written by hand: serde's untagged enums forget what was found instead.
+/// Written by hand: serde's untagged enums do not report the value that was found.
 impl<'de> Deserialize<'de> for ArgumentKinds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Kinds;
@@ -146,25 +148,25 @@ impl JsonSchema for ArgumentKinds {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceEntry {
-    /// How far what it says of its tools counts. Without it, code compiled into the host is trusted and nothing else.
+    /// The trust in the source's statements about its tools. By default only code that is compiled into the host is
+    /// trusted.
     pub trust: Option<LocatedValue<SourceTrustLevel>>,
-    /// How many calls of its tools run at the same time.
+    /// Calls of its tools that run at the same time.
     #[schemars(range(min = 1))]
     pub concurrency: Option<LocatedValue<usize>>,
-    /// Settings for the tools of a well-known module, shipped with the host. What stands under `tools` counts before
-    /// them.
+    /// Settings for the tools of a well-known module, shipped with the host. Entries under `tools` override them.
     pub profile: Option<LocatedValue<String>>,
 }
 
-/// How far the word of a source counts.
+/// The trust in a source's statements about its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SourceTrust")]
 pub enum SourceTrustLevel {
-    /// Nothing that it says of how its tools behave.
+    /// Its statements are ignored.
     None,
-    /// What it says may make a call look worse, never better.
+    /// Its statements can only make a call look more dangerous, never less.
     Claims,
-    /// Its word is as good as that of code compiled into the host.
+    /// Its statements count like those of code that is compiled into the host.
     Full,
 }

@@ -3,18 +3,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Other agents and chat clients that speak A2A.
+/// A2A, for other agents and chat clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct A2aConfig {
     /// Whether the host is an A2A agent.
     pub enabled: bool,
-    /// Who is sent tool events.
+    /// The clients that get tool events.
     pub events: A2aEvents,
-    /// Where others reach it, where that is not the address they asked.
+    /// The public address, if it differs from the requested one.
     pub url: Option<String>,
     /// The agent's name on its card.
     pub name: String,
-    /// What the card says it does.
+    /// The description on the card.
     pub description: String,
 }
 
@@ -32,13 +32,13 @@ impl Default for A2aConfig {
     }
 }
 
-/// Who is sent tool events over A2A.
+/// The clients that get tool events over A2A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum A2aEvents {
-    /// Whoever names the extension, or asks for a tool with a `tool-call` data part.
+    /// Clients that name the extension, or request a tool with a `tool-call` data part.
     #[default]
     Auto,
-    /// Everybody, also clients that name no extension.
+    /// All clients, even those that name no extension.
     Always,
 }

@@ -1,4 +1,4 @@
-//! How modules are fetched and run.
+//! Fetching and running modules.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -8,52 +8,51 @@ use toolpost_model::{HookStanding, SandboxProfile};
 
 use super::{ChildVariables, RootConfig};
 
-/// How the modules of mount plans are fetched and run. The modules themselves are
+/// Fetching and running the modules of mount plans. The modules themselves are in
 /// [`HostConfig::modules`](super::HostConfig::modules).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AmplifierConfig {
-    /// Which modules share a process.
+    /// The sharing of processes between sessions.
     pub isolation: ModuleIsolation,
-    /// Which `amplifier_core` Python modules find.
+    /// The `amplifier_core` of Python modules.
     pub core: AmplifierCore,
-    /// The Python that environments are made with, and that runs modules which need none. `None`: `python3` on the
-    /// host's `PATH`.
+    /// The Python for environments, and for modules that need none. `None`: `python3` on the host's `PATH`.
     pub python: Option<PathBuf>,
-    /// Whether anything may be fetched or installed.
+    /// Whether a starting host may fetch or install anything.
     pub install: ModuleInstall,
-    /// What the processes of modules may do. `None`: what `sandbox.profile` says.
+    /// The sandbox profile of the modules' processes. `None`: `sandbox.profile`.
     pub sandbox: Option<SandboxProfile>,
-    /// Names of variables that modules get from the host's environment. Their values are in
-    /// [`ChildVariables::variables`](super::ChildVariables::variables), where somebody looked them up.
+    /// Names of variables of the host's environment for modules. Their values are in
+    /// [`ChildVariables::variables`](super::ChildVariables::variables) after the caller has looked them up.
     pub pass: Vec<String>,
-    /// The same for whatever fetches modules, and for nothing else: an agent of SSH keys, say.
+    /// The same for the programs that fetch modules, and for nothing else: an agent of SSH keys, for example.
     pub fetch_pass: Vec<String>,
-    /// Variables that modules get with these values.
+    /// Variables with fixed values for modules.
     pub environment: BTreeMap<String, String>,
-    /// What modules may read outside of the roots.
+    /// Paths outside of the roots that modules may read.
     pub readable: Vec<PathBuf>,
     /// Folders that modules may write outside of the roots.
     pub writable: Vec<PathBuf>,
-    /// What the failure of a hook module means, by module id; `guard` where nothing is said.
+    /// The standing of each hook module when it fails, by module id; `guard` by default.
     pub hooks: BTreeMap<String, HookStanding>,
-    /// Whether `tool:post` is told of failures, too.
+    /// Whether `tool:post` follows failures too.
     pub post_on_failure: bool,
-    /// How long one Python module may take to be imported and mounted. `None`: a minute.
+    /// The time limit for importing and mounting one Python module. `None`: a minute.
     pub mount_timeout: Option<Duration>,
-    /// The most that one result of a Python module may have, in bytes. `None`: 8 MiB.
+    /// The largest result of a Python module, in bytes. `None`: 8 MiB.
     pub max_result: Option<u64>,
-    /// Native tools whose names the tools of a plan take.
+    /// Native tools that are replaced by a plan's tools of the same name.
     pub replace_native: NativeReplacement,
-    /// What components may reach, by module id. Nothing where nothing is said.
+    /// The reach of components, by module id. By default they reach nothing.
     pub wasm: BTreeMap<String, WasmConfig>,
 }
 
-/// Native tools whose names the tools of a mount plan take. Such a native tool is then not served.
+/// Native tools that are replaced by a mount plan's tools of the same name. Such a native tool is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NativeReplacement {
-    /// Those of these names.
+    /// The tools with these names.
     Names(Vec<String>),
-    /// Every one whose name a plan mounts.
+    /// Every native tool with a name that a plan mounts.
     All,
 }
 
@@ -64,10 +63,10 @@ impl Default for NativeReplacement {
 }
 
 impl NativeReplacement {
-    /// The word in a file and as a flag for every name.
+    /// The word for all names, in a file and as a flag.
     pub const ALL: &str = "all";
 
-    /// From words as written: names, or `all` among them.
+    /// From the words of a file or flag: names, or `all` among them.
     pub(crate) fn of_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Self {
         let names: Vec<String> = words.into_iter().cloned().collect();
         if names.iter().any(|name| name == Self::ALL) {
@@ -77,7 +76,7 @@ impl NativeReplacement {
         }
     }
 
-    /// Whether a plan's tool of this name is served in place of the native one.
+    /// Whether a plan's tool of this name replaces the native one.
     pub fn covers(&self, name: &str) -> bool {
         match self {
             Self::Names(names) => names.iter().any(|one| one == name),
@@ -85,7 +84,7 @@ impl NativeReplacement {
         }
     }
 
-    /// The names that are listed one by one.
+    /// The explicit names.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Names(names) => names,
@@ -95,8 +94,8 @@ impl NativeReplacement {
 }
 
 impl AmplifierConfig {
-    /// The variables that modules get beside the harmless ones: those of the host's environment that `pass` names,
-    /// and those with values of their own. Secrets may be among them, so they are for the modules' processes alone.
+    /// The variables of modules beside the harmless ones: those of the host's environment in `pass`, and those with
+    /// fixed values. They may be secrets, so they are for the modules' processes alone.
     pub fn variables(&self, host: &ChildVariables) -> BTreeMap<String, String> {
         let passed = self
             .pass
@@ -106,7 +105,7 @@ impl AmplifierConfig {
         passed.chain(self.environment.clone()).collect()
     }
 
-    /// The variables of the host's environment that `fetch_pass` names.
+    /// The variables of the host's environment in `fetch_pass`.
     pub fn fetch_variables(&self, host: &ChildVariables) -> BTreeMap<String, String> {
         let passed = self
             .fetch_pass
@@ -118,7 +117,7 @@ impl AmplifierConfig {
     }
 }
 
-/// Which sessions share a process of Python modules.
+/// The sharing of Python processes between sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleIsolation {
@@ -129,60 +128,60 @@ pub enum ModuleIsolation {
     Process,
 }
 
-/// Which `amplifier_core` Python modules find.
+/// The `amplifier_core` of Python modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AmplifierCore {
-    /// The real one where it is installed, and the host's stand-in elsewhere.
+    /// The real one if it is installed, otherwise the host's stand-in.
     #[default]
     Auto,
     /// The real one, which is installed with the modules.
     Real,
-    /// The host's stand-in, also where the real one is installed.
+    /// The host's stand-in, even if the real one is installed.
     StandIn,
 }
 
-/// Whether anything may be fetched or installed.
+/// Whether a starting host may fetch or install anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleInstall {
-    /// What is not in the cache is fetched and installed.
+    /// Missing modules and packages are fetched and installed.
     #[default]
     Auto,
-    /// Only what is in the cache is used.
+    /// Only the cache is used.
     Offline,
 }
 
 /// A plugin of an A2E host file in Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginConfig {
-    /// Its name, which is that of a module here.
+    /// Its name, which is also its module id.
     pub name: String,
-    /// The capability it is part of, as the file spells it.
+    /// Its capability, as the file spells it.
     pub capability: String,
-    /// Of several plugins that take a message, the one with the highest comes first.
+    /// Its rank among the plugins for a message: the highest comes first.
     pub priority: i64,
-    /// Whether it is the only one to take a message where it comes first.
+    /// Whether it keeps a message from other plugins if it comes first.
     pub exclusive: bool,
     /// The class, with the Python module it is in: `package.module.Class`.
     pub class: String,
-    /// The folder that is searched for it: that of the file that names it.
+    /// The folder that is searched for it: the folder of the host file.
     pub folder: PathBuf,
-    /// That file.
+    /// The host file.
     pub host_file: PathBuf,
-    /// What it is set up with.
+    /// Its settings.
     pub settings: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What a component may reach.
+/// The reach of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WasmConfig {
-    /// Folders it sees, under the names they have on this machine.
+    /// Folders that it can access, by their real paths.
     pub directories: Vec<RootConfig>,
     /// Whether it may open connections.
     pub network: bool,
     /// Variables it gets.
     pub environment: BTreeMap<String, String>,
-    /// Its memory, in bytes. `None`: what every component gets.
+    /// Its memory, in bytes. `None`: the default of all components.
     pub memory: Option<u64>,
 }

@@ -1,17 +1,17 @@
-//! How long questions to people wait, and where they are asked.
+//! The time limits of approvals, and where they are asked.
 
 use std::time::Duration;
 
-/// Questions to people.
+/// Approvals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsConfig {
     /// How long a question waits for an answer.
     pub timeout: Duration,
-    /// How long a yes stays good for a call whose caller had stopped waiting.
+    /// How long an approval stays valid for a call after its caller stopped waiting.
     pub grant_for: Duration,
-    /// Calls that wait for an answer at the same time.
+    /// The most calls that wait for an approval at the same time.
     pub waiting: usize,
-    /// Whether the terminal of `serve` is asked.
+    /// Whether `serve` also asks on its terminal.
     pub prompt: bool,
 }
 

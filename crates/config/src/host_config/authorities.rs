@@ -4,29 +4,29 @@ use std::{path::PathBuf, time::Duration};
 
 use toolpost_model::{AuthorityName, SandboxProfile};
 
-/// An authority that rules delegate decisions to, checked and with every default filled in.
+/// An authority for `delegate` rules, checked and with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityConfig {
     /// The name that rules use.
     pub name: AuthorityName,
-    /// How it is asked.
+    /// The way to ask it.
     pub reach: AuthorityReachConfig,
-    /// How long it may take to decide.
+    /// Its time limit.
     pub timeout: Duration,
-    /// How long answers are kept; `None`: not at all.
+    /// How long answers are reused; `None`: not at all.
     pub cache: Option<Duration>,
     /// File and line of its entry.
     pub place: String,
 }
 
-/// How an authority is asked.
+/// The way to ask an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorityReachConfig {
     /// Over HTTP.
     Endpoint {
-        /// Where questions are sent.
+        /// The URL of the endpoint.
         url: String,
-        /// The credential that is sent along.
+        /// The credential of its requests.
         credential: Option<String>,
         /// The largest answer, in bytes.
         max_answer: u64,
@@ -35,21 +35,21 @@ pub enum AuthorityReachConfig {
     Program {
         /// The program and its arguments. Never empty.
         command: Vec<String>,
-        /// The files among them that were written relative to the configuration.
+        /// The files among them with paths relative to the configuration.
         files: Vec<PathBuf>,
-        /// What it may do.
+        /// The sandbox profile of the program.
         profile: SandboxProfile,
-        /// Folders it may write, whatever its profile says.
+        /// Folders that it may write under any profile.
         writable: Vec<PathBuf>,
-        /// Names of variables it gets beside those of the sandbox.
+        /// Names of variables that it gets beside those of the sandbox.
         environment: Vec<String>,
     },
 }
 
 impl AuthorityConfig {
-    /// How long an authority may take where its entry does not say.
+    /// The default time limit of an authority.
     pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-    /// The largest answer where its entry does not say.
+    /// The default size limit of an answer.
     pub(crate) const MAX_ANSWER: u64 = 64 << 10;
 
     /// The variables that its program gets.

@@ -1,4 +1,4 @@
-//! Tools made of a command line, checked and with every default filled in.
+//! Tools that run a command line, checked and with every default filled in.
 
 use std::{fmt, path::PathBuf};
 
@@ -7,67 +7,67 @@ use toolpost_model::{EffectClass, SandboxProfile};
 
 use crate::CommandOutput;
 
-/// A tool made of a command line.
+/// A tool that runs a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandConfig {
     /// The tool's name.
     pub name: String,
-    /// What the model reads.
+    /// The purpose of the tool, for the model.
     pub description: String,
-    /// The program, which holds no parameter, and its arguments. Never empty.
+    /// The program, without parameters in its name, and its arguments. Never empty.
     pub argv: Vec<CommandTemplateConfig>,
-    /// What the model may give, in the order of their names. Each is used in `argv` or `stdin`.
+    /// The parameters, sorted by name. Each is used in `argv` or `stdin`.
     pub parameters: Vec<ParameterConfig>,
-    /// What the program reads from standard input.
+    /// The program's standard input.
     pub stdin: Option<CommandTemplateConfig>,
-    /// The folder it starts in, from the workspace.
+    /// The folder that it starts in, relative to the workspace.
     pub working_directory: Option<PathBuf>,
-    /// What it may do. Where nobody says, that follows from its class and the sandbox's own profile.
+    /// The sandbox profile. `None`: it follows from the class and the sandbox's default profile.
     pub profile: Option<SandboxProfile>,
-    /// What its calls count as.
+    /// The effect class of its calls.
     pub class: EffectClass,
-    /// Names of variables it gets beside those of the sandbox.
+    /// Names of variables that it gets beside those of the sandbox.
     pub environment: Vec<String>,
-    /// How its output is read.
+    /// The format of its output.
     pub output: CommandOutput,
-    /// Exit codes that mean that it went well. Never empty.
+    /// Exit codes that mean success. Never empty.
     pub success_codes: Vec<i32>,
-    /// The most output that is shown or, for JSON and lines, taken, in bytes.
+    /// The most output that is shown or, for JSON and lines, parsed, in bytes.
     pub max_output: Option<u64>,
     /// File and line of its entry.
     pub place: String,
 }
 
 impl CommandConfig {
-    /// What calls count as where the file does not say: a program can do anything the sandbox lets it.
+    /// The default effect class of calls: a program can do anything that the sandbox permits.
     pub(crate) const CLASS: EffectClass = EffectClass::Execute;
-    /// The exit code that usually means that it went well.
+    /// The usual exit code for success.
     pub(crate) const SUCCESS: [i32; 1] = [0];
 }
 
-/// Something the model gives to a command.
+/// A parameter of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterConfig {
     /// Its name.
     pub name: String,
-    /// What the model reads.
+    /// The purpose of the parameter, for the model.
     pub description: Option<String>,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: ParameterKind,
-    /// What is taken where the model gives nothing. Of the right kind.
+    /// The value if the model gives none. It fits the kind.
     pub default: Option<Value>,
     /// Whether the model must give it. Never together with a default.
     pub required: bool,
-    /// Whether a value may begin with `-` where the program could take it for an option.
+    /// Whether a value may begin with `-` where the program could read it as an option.
     pub allow_dash: bool,
 }
 
-/// What values a parameter takes.
+/// The kind of a parameter's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     /// A text.
     String {
-        /// A regular expression that the whole of it must match. Its syntax is right.
+        /// A valid regular expression that the whole text must match.
         pattern: Option<String>,
     },
     /// A whole number.
@@ -92,10 +92,10 @@ pub enum ParameterKind {
     Enum(Vec<String>),
 }
 
-/// A text with places for parameters. It prints as it is written in the file.
+/// A text with placeholders for parameters. It prints as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandTemplateConfig {
-    /// The parameter that must be given, or be true, for the text to be there at all: `{name?text}`.
+    /// The parameter that must be given, or be true, for the text to be used at all: `{name?text}`.
     pub condition: Option<String>,
     /// Its parts.
     pub pieces: Vec<TemplatePieceConfig>,
@@ -104,7 +104,7 @@ pub struct CommandTemplateConfig {
 /// A part of a [`CommandTemplateConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePieceConfig {
-    /// Taken as it is.
+    /// Literal text.
     Text(String),
     /// The value of the parameter of this name.
     Parameter(String),

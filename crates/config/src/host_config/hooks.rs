@@ -4,36 +4,36 @@ use std::{path::PathBuf, time::Duration};
 
 use toolpost_model::{HookEvent, HookStanding, SandboxProfile, Selector, ToolPattern};
 
-/// A program that looks at calls, checked and with every default filled in.
+/// A hook program, checked and with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookConfig {
-    /// What records and messages call it.
+    /// Its name in records and messages.
     pub name: String,
-    /// When it is asked. Never empty.
+    /// The moments at which it runs. Never empty.
     pub events: Vec<HookEvent>,
-    /// About calls of which tools; empty: of every tool.
+    /// The tools whose calls it gets; empty: all tools.
     pub tools: Vec<ToolPattern>,
-    /// Of those only the calls that this fits.
+    /// Limits it to the calls that match.
     pub when: Option<Selector>,
     /// The program and its arguments. Never empty.
     pub command: Vec<String>,
-    /// The files among them that were written relative to the configuration.
+    /// The files among them with paths relative to the configuration.
     pub files: Vec<PathBuf>,
-    /// What its failure means.
+    /// The consequence of its failure.
     pub standing: HookStanding,
-    /// How long it may take; the host says where it does not.
+    /// Its time limit; `None`: the host's default.
     pub timeout: Option<Duration>,
-    /// What it may do.
+    /// The sandbox profile of the program.
     pub profile: SandboxProfile,
-    /// Folders it may write, whatever its profile says.
+    /// Folders that it may write under any profile.
     pub writable: Vec<PathBuf>,
-    /// Names of variables it gets beside those of the sandbox.
+    /// Names of variables that it gets beside those of the sandbox.
     pub environment: Vec<String>,
     /// File and line of its entry.
     pub place: String,
 }
 
 impl HookConfig {
-    /// A hook is to look, not to touch.
+    /// A hook reads, and needs no write access.
     pub(crate) const PROFILE: SandboxProfile = SandboxProfile::ReadOnly;
 }

@@ -13,17 +13,17 @@ pub use text::{McpPiece, McpText, McpTextError, McpUnresolved, McpValues, Resolv
 /// The Model Context Protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpConfig {
-    /// How long a call over MCP waits for an approval before its caller is told to come again.
+    /// How long a call over MCP waits for an approval before its caller is asked to retry later.
     pub approval_wait: Duration,
-    /// The servers, in the order of their names. Those that are disabled are left out.
+    /// The enabled servers, sorted by name.
     pub servers: Vec<McpServerConfig>,
-    /// Servers that a file names and that cannot be had as they are named there.
+    /// Servers with entries that cannot be used.
     pub unusable: Vec<McpUnusable>,
 }
 
 impl Default for McpConfig {
     fn default() -> Self {
-        // Clients give up after a minute, so the word comes well before that.
+        // Clients give up after about a minute, so the answer must come well before that.
         Self {
             approval_wait: Duration::from_secs(30),
             servers: Vec::new(),
@@ -33,98 +33,98 @@ impl Default for McpConfig {
 }
 
 impl McpConfig {
-    /// Every text in which a reference may stand.
+    /// Every text that may contain a reference.
     pub fn texts(&self) -> impl Iterator<Item = &McpText> {
         self.servers.iter().flat_map(|server| server.reach.texts())
     }
 }
 
-/// A server that cannot be had as a file names it.
+/// A server with an entry that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpUnusable {
     /// Its name.
     pub name: String,
     /// File and line of its entry.
     pub place: String,
-    /// Why not, and what would help.
+    /// The reason, and a hint.
     pub reason: String,
 }
 
-/// One server, checked and with every default filled in.
+/// A server, checked and with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServerConfig {
-    /// The name that its tools' ids begin with.
+    /// The namespace of its tools' ids.
     pub name: String,
-    /// How it is reached.
+    /// The way to reach it.
     pub reach: McpReach,
-    /// Whether the host does not start without it.
+    /// Whether the host refuses to start without it.
     pub required: bool,
-    /// Which revision of the protocol is spoken.
+    /// The revision of the protocol.
     pub era: McpEra,
-    /// How its tools are named towards agents.
+    /// The names of its tools for agents.
     pub naming: McpNaming,
-    /// Who shares one connection or process.
+    /// The sharing of one connection or process between sessions.
     pub share: McpShare,
     /// When it is started.
     pub start: McpStart,
-    /// What becomes of definitions that were never seen before.
+    /// The treatment of new tool definitions.
     pub new_tools: McpNewTools,
-    /// Tools that are taken, by their names there. `None`: all.
+    /// The offered tools, by their names there. `None`: all.
     pub allow: Option<Vec<String>>,
     /// Tools that are left out.
     pub deny: Vec<String>,
-    /// How long a call may run. `None`: what `limits` says.
+    /// How long a call may run. `None`: the deadline of `limits`.
     pub timeout: Option<Duration>,
-    /// How long a first connection and its handshake may take.
+    /// The time limit of the first connection and its handshake.
     pub connect_timeout: Duration,
-    /// How long it is kept without a call. `None`: until the host ends.
+    /// How long an unused server keeps running. `None`: until the host ends.
     pub idle_stop: Option<Duration>,
-    /// The longest message that is read from it, in bytes.
+    /// The longest message that the host accepts, in bytes.
     pub max_message: u64,
-    /// What its process may do. `None`: what `sandbox.profile` says.
+    /// The sandbox profile of its process. `None`: `sandbox.profile`.
     pub sandbox: Option<SandboxProfile>,
-    /// Names of variables that it gets from the host's environment.
+    /// Names of variables of the host's environment for the server.
     pub pass: Vec<String>,
-    /// What its process may read outside of the roots.
+    /// Paths outside of the roots that its process may read.
     pub readable: Vec<PathBuf>,
-    /// Folders that its process may write outside of the roots.
+    /// Folders outside of the roots that its process may write.
     pub writable: Vec<PathBuf>,
-    /// The only files and folders of the roots that its process sees. `None`: all.
+    /// The only files and folders of the roots that its process can read. `None`: all.
     pub reads: Option<Vec<PathBuf>>,
-    /// The files among its program and arguments that were written relative to the configuration.
+    /// The files among its program and arguments with paths relative to the configuration.
     pub files: Vec<PathBuf>,
-    /// File and line of the entry that says how it is reached.
+    /// File and line of the entry with its `command` or `url`.
     pub place: String,
 }
 
 impl McpServerConfig {
-    /// Servers that are fetched at their first start take a while.
+    /// Servers that are downloaded at their first start take a while.
     pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
     /// Room for pictures and long lists.
     pub(crate) const MAX_MESSAGE: u64 = 16 << 20;
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpReach {
-    /// A program that is started.
+    /// A program to start.
     Program {
         /// The program.
         command: McpText,
         /// Its arguments.
         args: Vec<McpText>,
-        /// Where it begins, relative to `folder`. `None`: in the workspace.
+        /// The folder that it starts in, relative to `folder`. `None`: the workspace.
         cwd: Option<McpText>,
-        /// The folder of the file that names it.
+        /// The folder of the file with its entry.
         folder: PathBuf,
-        /// Variables with values of their own.
+        /// Variables with fixed values.
         env: BTreeMap<String, McpText>,
     },
     /// Streamable HTTP.
     Http {
         /// The endpoint.
         url: McpText,
-        /// Headers that every request carries.
+        /// Headers of every request.
         headers: BTreeMap<String, McpText>,
     },
 }
@@ -148,10 +148,10 @@ impl McpReach {
     }
 }
 
-/// Which revision of the protocol is spoken with a server.
+/// The revision of the protocol with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum McpEra {
-    /// What it answers: the one without sessions first, then the one with them.
+    /// The revision that the server answers: the one without sessions is tried first, then the one with them.
     #[default]
     #[serde(rename = "auto")]
     Auto,
@@ -163,25 +163,25 @@ pub enum McpEra {
     Stateless,
 }
 
-/// How the tools of a server are named towards agents.
+/// The names of a server's tools for agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpNaming {
-    /// As `server__tool`.
+    /// `server__tool`.
     #[default]
     Namespaced,
-    /// By their own names.
+    /// Their own names.
     Bare,
 }
 
-/// Who shares one connection to a server, or its process.
+/// The sharing of one connection to a server, or its process, between sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpShare {
     /// All sessions of the host.
     #[default]
     Host,
-    /// Nobody: each session has its own.
+    /// Each session has a connection or process of its own.
     Session,
 }
 
@@ -189,22 +189,23 @@ pub enum McpShare {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpStart {
-    /// At the first call, where its definitions are known from an earlier time; else with the host.
+    /// At the first call, if its definitions are known from an earlier run; otherwise with the host.
     #[default]
     Lazy,
-    /// With the host, and again whenever it went away.
+    /// With the host, and again after it stopped.
     Eager,
 }
 
-/// What becomes of definitions that were never seen before.
+/// The treatment of new tool definitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum McpNewTools {
-    /// A server that was never seen is taken as it is, since you named it. What it adds later is kept back.
+    /// The definitions of a new server are accepted, since you named the server. Later additions are held back until
+    /// you accept them.
     #[default]
     FirstUse,
-    /// Everything is kept back until somebody accepted it.
+    /// All are held back until you accept them.
     Ask,
-    /// They are taken. Changed ones are still kept back.
+    /// All are accepted. Changed ones are still held back.
     Take,
 }

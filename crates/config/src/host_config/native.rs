@@ -1,4 +1,4 @@
-//! What the native tools work with: folders, the sandbox, the network, code, and what children inherit.
+//! The settings of native tools: folders, the sandbox, the network, code, and the variables of child processes.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -13,14 +13,14 @@ pub struct RootConfig {
     pub access: ResourceAccess,
 }
 
-/// Paths whose change asks even where writing is allowed.
+/// Paths that need an approval to change, even where writing is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectConfig {
-    /// Whether the usual ones are protected.
+    /// Whether the usual paths are protected.
     pub defaults: bool,
-    /// Whether `.git` is among them.
+    /// Whether `.git` is protected.
     pub git: bool,
-    /// Further ones: globs from the top of each root.
+    /// Further protected paths: globs from the top of each root.
     pub paths: Vec<String>,
 }
 
@@ -34,27 +34,27 @@ impl Default for ProtectConfig {
     }
 }
 
-/// What confines the processes that tools start.
+/// The confinement of the processes that tools start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// What processes may do.
+    /// The default profile of processes.
     pub profile: SandboxProfile,
-    /// Whether to run nothing where the machine cannot give the whole sandbox.
+    /// Whether to refuse processes if the machine cannot provide the complete sandbox.
     pub require: bool,
-    /// What they may read outside of the roots, beside the system and the usual toolchains.
+    /// Paths outside of the roots that they may read, beside the system and the usual toolchains.
     pub readable: Vec<PathBuf>,
-    /// Names of variables they get beside the harmless ones. Their values are in
-    /// [`ChildVariables::variables`], where somebody looked them up.
+    /// Names of variables that they get beside the harmless ones. Their values are in [`ChildVariables::variables`]
+    /// after the caller has looked them up.
     pub environment: Vec<String>,
     /// The memory of one run, in bytes.
     pub memory: u64,
-    /// Processes and threads of one run.
+    /// The most processes and threads of one run.
     pub processes: u64,
-    /// The private temporary folder of one run, in bytes.
+    /// The size of the private temporary folder of one run, in bytes.
     pub tmp: u64,
     /// The largest file a process may write, in bytes.
     pub file_size: u64,
-    /// Files that one process may have open.
+    /// The most open files of one process.
     pub open_files: u64,
     /// How long a process may run in the background.
     pub lifetime: Duration,
@@ -77,12 +77,12 @@ impl Default for SandboxConfig {
     }
 }
 
-/// Where tools that talk HTTP may go.
+/// The URLs that HTTP tools may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkConfig {
-    /// Beginnings of URLs at private addresses that may be reached, with at least a `/` behind the host.
+    /// URL prefixes at private addresses that may be reached, with at least a `/` after the host.
     pub private: Vec<String>,
-    /// The largest body that is read, in bytes once it is unpacked.
+    /// The largest response body, in bytes after decompression.
     pub max_body: u64,
     /// Credentials that a request may name.
     pub credentials: Vec<CredentialConfig>,
@@ -98,31 +98,31 @@ impl Default for NetworkConfig {
     }
 }
 
-/// A credential by reference: the value is looked up by whoever starts the host, and kept beside this.
+/// A credential by reference: the caller looks up the value and keeps it beside this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialConfig {
-    /// What a request calls it.
+    /// The name in requests.
     pub name: String,
-    /// Where its value is kept.
+    /// The place of its value.
     pub source: CredentialSource,
-    /// The header it is sent in.
+    /// The header of the credential.
     pub header: String,
-    /// The word before it in the header.
+    /// The scheme before it in the header.
     pub scheme: Option<String>,
-    /// Beginnings of URLs it may be sent to, with at least a `/` behind the host.
+    /// URL prefixes that it may be sent to, with at least a `/` after the host.
     pub urls: Vec<String>,
-    /// Tools that get its value where a call names it.
+    /// Tools that get its value if a call names it.
     pub tools: Vec<ToolPattern>,
     /// File and line of its entry.
     pub place: String,
 }
 
 impl CredentialConfig {
-    /// The header where the file names none.
+    /// The default header.
     pub(crate) const HEADER: &str = "Authorization";
 }
 
-/// Where a credential's value is kept.
+/// The place of a credential's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CredentialSource {
     /// In a file of its own.
@@ -138,15 +138,15 @@ pub struct CodeConfig {
     pub tools: Vec<ToolPattern>,
     /// The memory of the embedded interpreter, in bytes.
     pub memory: u64,
-    /// Calls of tools that one run may make.
+    /// The most tool calls of one run.
     pub calls: u32,
-    /// Whether code may ask for the machine's own Python.
+    /// Whether code may use the machine's own Python.
     pub python3: bool,
 }
 
 impl Default for CodeConfig {
     fn default() -> Self {
-        // Code gets no power by this: each of its calls is decided as if the model had made it.
+        // This grants nothing: each call of code is decided as if the model had made it.
         Self {
             tools: vec![ToolPattern::every_id()],
             memory: 256 << 20,
@@ -156,13 +156,13 @@ impl Default for CodeConfig {
     }
 }
 
-/// What of the host's environment its children may see. No file says this: whoever starts the host gathers it,
-/// since a library reads no environment.
+/// The variables of the host's environment that its children may see. They are not part of any file: the caller
+/// gathers them, since a library reads no environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChildVariables {
     /// The user's home directory, where toolchains lie.
     pub home: Option<PathBuf>,
-    /// `PATH`, `LANG` and the like, where toolchains lie, and what `sandbox.environment` and commands name. A child
-    /// gets a named one only by its own command or by the sandbox's list.
+    /// `PATH`, `LANG` and the like, the paths of toolchains, and the variables in `sandbox.environment` and in
+    /// commands. A child gets a configured variable only through its own command or the sandbox's list.
     pub variables: BTreeMap<String, String>,
 }

@@ -1,13 +1,13 @@
-//! How long what was recorded and kept stays.
+//! How long the journal and kept results stay.
 
 use std::time::Duration;
 
-/// How long what was recorded and kept stays.
+/// How long the journal and kept results stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionConfig {
     /// How long kept results stay after they were last written.
     pub artifacts: Duration,
-    /// What is removed from the journal.
+    /// The removal of journal records.
     pub journal: JournalRetention,
 }
 
@@ -21,8 +21,8 @@ impl Default for RetentionConfig {
     }
 }
 
-/// What is removed from the journal. By default nothing: a record that goes away by itself is not what somebody
-/// who reads it a year later expects.
+/// The removal of journal records. By default none are removed: an operator who reads the journal a year later expects
+/// it to be complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalRetention {
     /// Records older than this are removed.

@@ -1,4 +1,4 @@
-//! What is set for tools and sources, and which of several entries counts.
+//! Settings of tools and sources, and the choice between several matching entries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use crate::{
     tool_settings::{filled_from, loosens, restrict, within},
 };
 
-/// Settings of tools by name, id or pattern. Ask [`ToolIndex`], which knows all of them.
+/// Settings of tools by name, id or pattern. Look them up in [`ToolIndex`], which combines all of them.
 ///
-/// A key that does not [name a tool exactly](ToolPattern::names_exactly), such as the bare name of an outside tool, may
-/// only restrict that tool.
+/// A key that does not [name a tool exactly](ToolPattern::names_exactly), such as the bare name of an outside tool,
+/// may only restrict that tool.
 pub type ToolTable = BTreeMap<String, ToolSettings>;
 
-/// The source that plugins of an A2E host file are part of.
+/// The source of an A2E host file's plugins.
 const PLUGIN_SOURCE: &str = "amplifier";
 /// The longest message of a plugin, in characters. The host's limit for results of modules is lower.
 const LONGEST_MESSAGE: usize = 64 << 20;
@@ -24,15 +24,15 @@ const LONGEST_MESSAGE: usize = 64 << 20;
 /// Settings of one source of tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceConfig {
-    /// How far its word counts.
+    /// The trust in its statements about its tools.
     pub trust: Option<SourceTrustLevel>,
-    /// How many calls of its tools run at the same time.
+    /// Calls of its tools that run at the same time.
     pub concurrency: Option<usize>,
     /// The shipped settings for its tools.
     pub profile: Option<String>,
 }
 
-/// The settings of every tool, ready to be asked for one: thousands of tools are looked up when a catalog is built.
+/// The settings of every tool, indexed, since building a catalog looks up thousands of tools.
 pub struct ToolIndex {
     policy: ToolSettingsTier,
     own: ToolSettingsTier,
@@ -41,9 +41,9 @@ pub struct ToolIndex {
 }
 
 impl ToolIndex {
-    /// The settings that count for a tool of a source: those of the policy, then of other files, then of the source's
-    /// profile; within each, the most exact entry wins. Untrusted files, and keys that fit an outside tool only by its bare
-    /// name, restrict the outcome.
+    /// The settings of a tool of a source: those of the policy, then of other files, then of the source's profile;
+    /// within each, the most exact entry wins. Untrusted files, and keys that match an outside tool only by its bare
+    /// name, restrict the result.
     pub fn of(&self, tool: &Declaration, source: &str) -> ToolSettings {
         let policy = self.policy.of(tool);
         let own = self.own.of(tool);
@@ -63,7 +63,7 @@ impl ToolIndex {
 }
 
 impl HostConfig {
-    /// Prepares the settings of tools for being asked.
+    /// Builds the index.
     pub fn tool_index(&self) -> ToolIndex {
         let profiles = self.sources.iter().filter_map(|(source, set)| {
             let table = profiles::tools(set.profile.as_deref()?)?;
@@ -80,8 +80,8 @@ impl HostConfig {
         }
     }
 
-    /// What an A2E host file says of its plugins by being there: their calls may run beside each other, as every host of
-    /// such files runs them, and a message is handed over whole. It says nothing of what they may do.
+    /// The settings that an A2E host file implies for its plugins: their calls may run concurrently, as in every host
+    /// of such files, and a message is passed on whole. Their permissions do not follow from the file.
     fn plugin_settings(&self) -> ToolSettingsTier {
         let mut beside = ToolSettings::default();
         beside.execution.exclusive = Some(false);
@@ -96,7 +96,7 @@ impl HostConfig {
         ToolSettingsTier::of_table(&table)
     }
 
-    /// The keys of `tools` under which a trusted file sets something that counts only where the key names a tool exactly.
+    /// The keys of `tools` with settings of a trusted file that require an exact name of a tool.
     pub fn loosening_tool_keys(&self) -> BTreeSet<&String> {
         let trusted = self.tools.iter().chain(&self.policy_tools);
         let loosening = trusted.filter(|(_, settings)| loosens(settings));
@@ -121,7 +121,7 @@ impl HostConfig {
     }
 }
 
-/// Entries of one standing.
+/// The entries of one tier.
 #[derive(Default)]
 struct ToolSettingsTier {
     /// By keys without a `*`.
@@ -146,7 +146,7 @@ impl ToolSettingsTier {
         tier
     }
 
-    /// Every entry that fits a tool, the most exact first: by id, by name, by longer and shorter patterns.
+    /// Every entry that matches a tool, the most exact first: by id, by name, by longer and shorter patterns.
     fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolSettings)> {
         let id = &tool.tool_id;
         let is_compiled_in = tool.provenance == Provenance::CompiledIn;
@@ -199,19 +199,19 @@ impl ToolSettingsTier {
     }
 }
 
-/// How a key fits a tool.
+/// The precision of a key's match with a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyFit {
-    /// It names this tool and no tool of the same name from elsewhere.
+    /// It names this tool and no tool of the same name from another source.
     Exact,
     /// It is a bare name or pattern, and the tool comes from outside.
     ByName,
 }
 
-/// What one tier sets for a tool.
+/// The settings of one tier for a tool.
 #[derive(Default)]
 struct TierToolSettings<'a> {
     exact: ToolSettings,
-    /// Entries of which only what restricts counts.
+    /// Entries with only their restrictions in force.
     restricting: Vec<&'a ToolSettings>,
 }

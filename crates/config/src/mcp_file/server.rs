@@ -1,4 +1,4 @@
-//! One server of such a list.
+//! A server of such a list.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     yaml::tree::YamlValue,
 };
 
-/// Keys that mean something to other programs, and what to write here instead.
+/// Keys of other programs, with their replacements here.
 const ELSEWHERE: [(&str, &str); 12] = [
     ("alwaysAllow", "calls are allowed by rules"),
     ("autoApprove", "calls are allowed by rules"),
@@ -51,7 +51,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
     ("icon", "nothing shows it"),
 ];
 
-/// Why a server cannot be had.
+/// Why a server cannot be used.
 struct UnusableServerReason(String);
 
 pub(super) fn read(
@@ -249,7 +249,7 @@ fn values(
                             shown(&name)
                         ))
                     };
-                    // What is nothing to one program is an unset variable to another.
+                    // `null` means an unset variable to some programs.
                     if matches!(entry.value.value, YamlValue::Null) {
                         continue;
                     }
@@ -279,7 +279,7 @@ fn scalar(value: &YamlValue) -> Option<String> {
     }
 }
 
-/// Some programs count in seconds and some in milliseconds. Nobody waits a thousand seconds, or for one millisecond.
+/// Some programs use seconds and some milliseconds. Neither a thousand seconds nor one millisecond is plausible.
 fn timeout(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Option<Duration> {
     let key = server.path_of("timeout");
     let LocatedValue { value, at } = server.take("timeout")?;
@@ -300,7 +300,7 @@ fn timeout(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Opti
     Some(read.min(Duration::from_secs(24 * 60 * 60)))
 }
 
-/// Names every key that means nothing here.
+/// Reports every key without a meaning here.
 fn leave_out(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) {
     for (key, instead) in ELSEWHERE {
         let path = server.path_of(key);
@@ -320,7 +320,7 @@ fn notice(at: FilePosition, path: String, why: &str, reading: &mut ConfigTreeRea
     reading.ignored(at, path, why);
 }
 
-/// The rules that would do what a list of allowed tools does elsewhere.
+/// The rules with the effect of another program's list of allowed tools.
 fn rules(server: &ConfigTable, tools: &[LocatedValue<YamlValue>]) -> String {
     let name = server.path().rsplit('.').next().unwrap_or_default();
     let named = tools.iter().filter_map(|tool| match &tool.value {

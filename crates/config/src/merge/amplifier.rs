@@ -1,5 +1,5 @@
-//! `amplifier` and the plans under `include`. Modules are programs of somebody's choosing, so which there are and what
-//! they get is for trusted files alone; an untrusted one may hold them shorter.
+//! `amplifier` and the plans under `include`. Modules are programs, so only trusted files may add them or give them
+//! anything; an untrusted file may restrict them.
 
 use std::{fmt::Display, path::PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{
 use super::{LayerMerge, native::power, never, some};
 
 impl LayerMerge<'_> {
-    /// Lays the layer's plans over those so far.
+    /// Lays the layer's plans over the earlier ones.
     pub(crate) fn plans(&mut self, plan: &mut MountPlan) {
         match self.layer.standing {
             LayerTrust::Trusted => {
@@ -152,7 +152,7 @@ impl LayerMerge<'_> {
         }
     }
 
-    /// Whether the file may say this of a name, and a notice where it may not.
+    /// Whether the file may set this key for a name; adds a notice if not.
     fn allowed<T>(&mut self, key: &str, name: impl Display, written: &LocatedValue<T>) -> bool {
         match self.layer.standing {
             LayerTrust::Trusted => true,

@@ -1,5 +1,5 @@
-//! `authorities` of all trusted layers, by name: an entry of higher standing takes the place of another, so the policy
-//! has the last word. A file that is not trusted defines none.
+//! `authorities` of all trusted layers, by name. An entry of a higher origin replaces another, so the policy comes
+//! last. An untrusted file defines none.
 
 use crate::{AuthorityConfig, AuthorityReachConfig, LayerTrust, LocatedValue};
 
@@ -22,7 +22,7 @@ impl LayerMerge<'_> {
                     authorities.retain(|earlier| earlier.name != authority.name);
                     authorities.push(whole);
                 }
-                // It would hear of calls, run a program of the project's choosing and vote on calls.
+                // It would receive calls, run a program of the project's choice and vote on calls.
                 LayerTrust::Untrusted | LayerTrust::LastGood => {
                     self.ignored(
                         "authorities",

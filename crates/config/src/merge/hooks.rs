@@ -1,5 +1,5 @@
-//! `hooks` of all layers add up. No file can take away or replace another's: a guard that one file sets up stands
-//! whatever the others say.
+//! `hooks` of all layers add up. A file cannot remove or replace another file's hook, so a guard that one file sets up
+//! stays.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ impl LayerMerge<'_> {
         for LocatedValue { value: hook, at } in written {
             match self.layer.standing {
                 LayerTrust::Trusted => hooks.push(self.with_whole_paths(hook)),
-                // It would run a program of the project's choosing, and could change what calls say.
+                // It would run a program of the project's choice, and could change the arguments of calls.
                 LayerTrust::Untrusted | LayerTrust::LastGood => {
                     self.ignored("hooks", *at, &format!("hooks: {}", hook.name));
                 }
@@ -38,7 +38,7 @@ impl LayerMerge<'_> {
         whole
     }
 
-    /// Writes the files among the words of a command with their whole paths, and gives them.
+    /// Resolves the file paths in the words of a command, and returns them.
     pub(super) fn make_files_whole(&self, command: &mut [String]) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for word in command {

@@ -1,5 +1,5 @@
-//! `mcp` and the lists of servers under `include`. A server is a program of somebody's choosing, or an endpoint that
-//! hears what agents say: which there are is for trusted files alone. An untrusted one may leave some out and let them read less.
+//! `mcp` and the lists of servers under `include`. A server is a program, or an endpoint that receives arguments of
+//! agents, so only trusted files may add one. An untrusted file may disable servers and limit their reads.
 
 use crate::{
     ConfigNotice, LayerTrust, LocatedValue, McpReach, McpText,
@@ -10,7 +10,7 @@ use crate::{
 use super::LayerMerge;
 
 impl LayerMerge<'_> {
-    /// Lays the lists of servers that a trusted layer includes over what was said so far.
+    /// Lays the lists of servers under a trusted layer's `include` over the earlier settings.
     pub(crate) fn mcp_files(&mut self, all: &mut McpSaidOfAll) {
         match self.layer.standing {
             LayerTrust::Trusted => {
@@ -20,12 +20,12 @@ impl LayerMerge<'_> {
                     }
                 }
             }
-            // That its `include` is ignored is told with the plans.
+            // The notice about its ignored `include` comes with the plans.
             LayerTrust::Untrusted | LayerTrust::LastGood => {}
         }
     }
 
-    /// Lays the section over what was said so far.
+    /// Lays the section over the earlier settings.
     pub(crate) fn mcp(&mut self, all: &mut McpSaidOfAll) {
         for LocatedValue {
             value: (name, said),
@@ -54,10 +54,10 @@ impl LayerMerge<'_> {
         }
     }
 
-    /// What the section says, with its paths beneath the file's folder. A word of the command line that begins as a
-    /// relative path is a file beside the configuration, unless the server begins in a folder of its own.
+    /// The settings of the section with their paths resolved from the file's folder. A word of the command line that
+    /// begins as a relative path is a file beside the configuration, unless the server starts in a folder of its own.
     fn placed(&self, said: &McpSaid) -> McpSaid {
-        // The program begins in another folder than the host did.
+        // The program starts in another folder than the host.
         let base =
             std::path::absolute(&self.layer.base).unwrap_or_else(|_| self.layer.base.clone());
         let mut said = said.clone().beneath(&base);
@@ -78,7 +78,7 @@ impl LayerMerge<'_> {
         said
     }
 
-    /// A token in the file is read by whoever reads the file.
+    /// A token in plain text is visible to every reader of the file.
     fn plain_secrets(&mut self, name: &str, said: &McpSaid) {
         for (part, values) in [("env", &said.env), ("headers", &said.headers)] {
             for variable in values

@@ -1,5 +1,5 @@
-//! The sections of the native tools. Lists add up, since each entry is a grant or a protection of its own and a
-//! flag should not take away what the file gave; what has a name takes the place of an earlier one of that name.
+//! The sections of the native tools. Lists add up, since each entry is a grant or a protection of its own and a flag
+//! should not remove the grants of a file. An entry with a name replaces an earlier one of that name.
 
 use std::{fmt::Display, path::Path};
 
@@ -30,7 +30,7 @@ impl LayerMerge<'_> {
         self.commands(&mut config.commands, &checked.commands);
     }
 
-    /// Adds what a trusted file grants; what is there already is granted.
+    /// Adds a grant of a trusted file, unless it exists already.
     pub(super) fn grant<T: PartialEq>(
         &mut self,
         key: &str,
@@ -60,7 +60,7 @@ impl LayerMerge<'_> {
                 access: (*access).into(),
             };
             if self.layer.standing == LayerTrust::Trusted {
-                // Of one folder the last word counts.
+                // The last entry for a folder counts.
                 roots.retain(|earlier| earlier.path != root.path);
             }
             self.grant(
@@ -84,7 +84,7 @@ impl LayerMerge<'_> {
         );
         self.put("protect.git", &mut protect.git, file.git, |_, new| *new);
         for path in &file.paths {
-            // Anybody may protect more.
+            // Every file may protect more.
             if !protect.paths.contains(&path.value) {
                 protect.paths.push(path.value.clone());
             }
@@ -240,7 +240,7 @@ impl LayerMerge<'_> {
     }
 }
 
-/// How much a profile lets a process do.
+/// The rank of a profile by its permissions.
 pub(crate) fn power(profile: SandboxProfile) -> u8 {
     match profile {
         SandboxProfile::ReadOnly => 0,
@@ -250,8 +250,8 @@ pub(crate) fn power(profile: SandboxProfile) -> u8 {
     }
 }
 
-/// Whether every tool that `narrow` grants is one that `wide` grants. Bare patterns grant the host's own tools only, so
-/// one of ids is never within one of names.
+/// Whether `wide` grants every tool that `narrow` grants. Bare patterns grant only the host's own tools, so a pattern
+/// of ids is never within one of names.
 fn covers(wide: &ToolPattern, narrow: &ToolPattern) -> bool {
     let is_alike = wide.is_qualified() == narrow.is_qualified();
     let all = wide == &ToolPattern::every_id();

@@ -1,5 +1,5 @@
-//! `retention`: the operator's alone. To keep less is not stricter: an agent could have the record of what it did
-//! removed; and to keep more is the operator's disk.
+//! `retention`: for operators alone. Keeping less is not stricter, since an agent could have the record of its own
+//! calls removed; keeping more uses the operator's disk.
 
 use std::time::Duration;
 

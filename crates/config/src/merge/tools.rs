@@ -1,5 +1,5 @@
-//! `tools` and `sources`. What a file that may only restrict says of tools is kept apart from what the others say:
-//! it bounds them, whichever entry is the more exact.
+//! `tools` and `sources`. The settings of files that may only restrict are kept apart from the others: they bound
+//! them, even if the others are more exact.
 
 use toolpost_model::{ArgumentMeaning, RuleOrigin, ToolSettings};
 
@@ -22,7 +22,7 @@ impl LayerMerge<'_> {
                 .cloned()
                 .unwrap_or_default();
             self.tool(name, &mut tool, config, entry.value.clone());
-            // What was only ignored leaves no entry behind.
+            // Ignored settings leave no entry behind.
             if tool != ToolSettings::default() {
                 self.tool_table(config).insert(name.clone(), tool);
             }
@@ -51,7 +51,7 @@ impl LayerMerge<'_> {
         }
         each_tool_setting!(bind);
         for LocatedValue { value: pointer, at } in file.sensitive {
-            // An agent could hide what it does from the record.
+            // An agent could hide its own arguments from the record.
             if self.may_grant(&key("sensitive"), at) && !tool.input.sensitive.contains(&pointer) {
                 tool.input.sensitive.push(pointer);
             }
@@ -74,7 +74,7 @@ impl LayerMerge<'_> {
         }
     }
 
-    /// Whether a file may say what only a trusted one may; says so where it may not.
+    /// Whether this file may set a key of trusted files; adds a notice if not.
     fn may_grant(&mut self, key: &str, at: FilePosition) -> bool {
         let may = self.layer.standing == LayerTrust::Trusted;
         if !may {
@@ -83,7 +83,7 @@ impl LayerMerge<'_> {
         may
     }
 
-    /// Whether the file may set this value. Where it may not and that changes something, a notice is left.
+    /// Whether the file may set this value. Adds a notice if it may not and the value would change something.
     fn may_set<T: PartialEq>(
         &mut self,
         key: &str,
@@ -113,7 +113,7 @@ impl LayerMerge<'_> {
 
     fn source(&mut self, name: &str, source: &mut SourceConfig, file: &SourceEntry, most: usize) {
         let key = |setting: &str| format!("sources.{name}.{setting}");
-        // What a source is trusted by itself is not known here, so only the least of all is surely less.
+        // The source's default trust is unknown here, so only the lowest level is certainly less.
         let less = |now: &Option<SourceTrustLevel>, new: &Option<SourceTrustLevel>| match now {
             Some(now) => *new < Some(*now),
             None => *new == Some(SourceTrustLevel::None),

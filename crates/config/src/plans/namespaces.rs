@@ -1,7 +1,7 @@
 //! Files of bundles by the bundles' names: `mine:behaviors/x` is the file `behaviors/x.yaml` of the bundle `mine`.
 //!
-//! Amplifier keeps a registry of names on the user's machine. Here a name means a bundle of this very plan: the one that
-//! is being read, the one at the root of its repository, one that includes it, or one that was read before.
+//! Amplifier keeps a registry of names on the user's machine. Here a name means a bundle of the same plan: the current
+//! one, the one at the root of its repository, one that includes it, or one that was read before.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::file;
 /// The files that make a folder the root of a bundle.
 const ROOTS: [&str; 3] = ["bundle.md", "bundle.yaml", "bundle.yml"];
 
-/// A bundle, as far as its includes depend on it.
+/// The facts of a bundle that its includes depend on.
 #[derive(Clone, Debug)]
 pub(super) struct BundleScope {
     /// Its real file.
@@ -22,7 +22,7 @@ pub(super) struct BundleScope {
     /// The folder that its includes may not leave.
     repository: Option<PathBuf>,
     own: Option<BundleNamespace>,
-    /// That of the bundle at the root of its repository; read when a name needs it.
+    /// The bundle at the root of its repository, read when a name needs it.
     root: RootNamespace,
 }
 
@@ -32,7 +32,7 @@ enum RootNamespace {
     Read(Option<BundleNamespace>),
 }
 
-/// A name, and the folder that its paths begin in.
+/// A name, and the folder of its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct BundleNamespace {
     name: String,
@@ -86,7 +86,7 @@ impl BundleNamespace {
         let inside =
             chosen.filter(|chosen| repository.is_none_or(|root| file::is_inside(chosen, root)));
         let folder = inside.unwrap_or_else(|| folder.to_owned());
-        // What the operator's own plan names lies on this machine like everything else there.
+        // A file that the operator's own plan names is a local file.
         let origin = match origin {
             BundleOrigin::Operator => BundleOrigin::Local,
             BundleOrigin::Local | BundleOrigin::Fetched(_) => origin.clone(),
@@ -99,7 +99,7 @@ impl BundleNamespace {
         })
     }
 
-    /// The file of a path, with the endings that bundles leave out. `Err`: it lies outside.
+    /// The file of a path, with the endings that bundles leave out. `Err`: it lies outside of the folder.
     fn file(&self, path: &Path) -> Result<Option<PathBuf>, String> {
         let place = self.folder.join(path);
         let ended = |ending: &str| {
@@ -127,10 +127,10 @@ fn outside(path: &Path, folder: &Path) -> String {
     )
 }
 
-/// The names that includes can use at a point of the reading.
+/// The names that includes can use at this point.
 #[derive(Debug, Default)]
 pub(super) struct IncludeNamespaces {
-    /// The bundles that are being read, each included by the one before.
+    /// The current bundles, each included by the one before.
     within: Vec<BundleScope>,
     /// The names of all bundles that were read.
     known: Vec<BundleNamespace>,
@@ -158,13 +158,13 @@ impl IncludeNamespaces {
         self.within.iter().any(|scope| scope.file == real)
     }
 
-    /// Why the bundle that is being read may not include a path: it leads out of the bundle's repository.
+    /// Why the current bundle may not include a path: it leads out of the bundle's repository.
     pub(super) fn refuse_outside(&self, path: &Path) -> Option<String> {
         let repository = self.within.last()?.repository.as_ref()?;
         (!file::is_inside(&file::plan_in(path), repository)).then(|| outside(path, repository))
     }
 
-    /// The origin of files that the bundle that is being read includes by their paths.
+    /// The origin of files that the current bundle includes by path.
     pub(super) fn origin_of_includes(&self) -> BundleOrigin {
         match self.within.last().map(|scope| &scope.origin) {
             Some(origin @ BundleOrigin::Fetched(_)) => origin.clone(),
@@ -172,8 +172,7 @@ impl IncludeNamespaces {
         }
     }
 
-    /// The file at the root of the repository of the bundle that is being read, while its name is not known. It is
-    /// looked for once.
+    /// The file at the root of the current bundle's repository, while its name is unknown. It is searched for once.
     pub(super) fn unread_root(&mut self) -> Option<PathBuf> {
         let scope = self.within.last_mut()?;
         match scope.root {
@@ -192,7 +191,7 @@ impl IncludeNamespaces {
             .find_map(|folder| file::first_of(ROOTS.map(|name| folder.join(name))))
     }
 
-    /// Takes the name of the bundle at that root.
+    /// Sets the name of the bundle at that root.
     pub(super) fn name_root(&mut self, header: &BundleHeader, path: &Path) {
         let Some(scope) = self.within.last_mut() else {
             return;
@@ -201,7 +200,7 @@ impl IncludeNamespaces {
         scope.root = RootNamespace::Read(root);
     }
 
-    /// The file of a bundle by the bundle's name. `Err`: why there is none.
+    /// The file of a bundle by the bundle's name. `Err`: the reason for which there is none.
     pub(super) fn find(
         &self,
         namespace: &str,

@@ -1,11 +1,10 @@
-//! Keys that earlier versions read. A file that still has one is told what to do instead of a near spelling.
+//! Keys that earlier versions read. The error for such a key names its replacement instead of a similar word.
 
-/// A key that is no longer read.
+/// A key of earlier versions.
 pub(super) struct DroppedKey {
     key: &'static str,
-    /// A key of the same table. Errors of the parser carry the keys of a table but not its path.
+    /// A key of the same table. The parser's errors have the keys of a table but not its path.
     sibling: &'static str,
-    /// What to do instead.
     pub(super) hint: &'static str,
 }
 

@@ -1,4 +1,5 @@
-//! The library's errors in our words: what is not YAML, or not of the shape of a [`ConfigFile`](crate::ConfigFile).
+//! The library's errors in our own messages: invalid YAML, or YAML of another shape than a
+//! [`ConfigFile`](crate::ConfigFile).
 
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter, budget::BudgetBreach};
 
@@ -10,13 +11,13 @@ use crate::{
     snippet::{printable, section_of, shown},
 };
 
-/// How to make what belongs under `sha256`.
+/// The command that makes a value for `sha256`.
 pub(crate) const HASH_COMMAND: &str = "printf %s \"$TOKEN\" | sha256sum";
 
-/// What people call the key under which they paste a token.
+/// Key names under which operators paste a token by mistake.
 const PLAIN_TOKEN_KEYS: [&str; 6] = ["token", "secret", "value", "password", "key", "plain"];
 
-/// Says what is wrong, where, and what to do.
+/// Converts an error to a message with its place and a hint.
 pub(super) fn complaint(error: &Error, text: &str) -> ConfigComplaint {
     let at = error.location().map(FilePosition::from).unwrap_or_default();
     let ShapeErrorText { message, hint } = match cause(error) {
@@ -33,7 +34,7 @@ pub(super) fn complaint(error: &Error, text: &str) -> ConfigComplaint {
     ConfigComplaint::new(at, message).hint(hint)
 }
 
-/// Whether the file is sound YAML around the error, so that other sections can be read without the bad one.
+/// Whether the file is valid YAML around the error, so that other sections can be parsed without this one.
 pub(super) fn is_about_one_value(error: &Error) -> bool {
     matches!(
         cause(error),
@@ -52,7 +53,7 @@ pub(super) fn is_about_one_value(error: &Error) -> bool {
     )
 }
 
-/// The error beneath the library's wrappings.
+/// The innermost error.
 fn cause(error: &Error) -> &Error {
     match error {
         Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => cause(error),
@@ -60,7 +61,7 @@ fn cause(error: &Error) -> &Error {
     }
 }
 
-/// Whether nothing but blank lines and comments stands before the place.
+/// Whether only blank lines and comments come before the place.
 fn is_whole_document(text: &str, at: FilePosition) -> bool {
     let before = usize::try_from(at.line)
         .unwrap_or(usize::MAX)
@@ -70,7 +71,7 @@ fn is_whole_document(text: &str, at: FilePosition) -> bool {
     at.column <= 1 && text.lines().take(before).all(is_empty)
 }
 
-/// Whether the place is in `tokens`, where a plain text is most likely a token.
+/// Whether the place is in `tokens`, where a plain text is probably a token.
 fn is_in_tokens(text: &str, at: FilePosition) -> bool {
     let index = usize::try_from(at.line)
         .unwrap_or(usize::MAX)
@@ -78,7 +79,6 @@ fn is_in_tokens(text: &str, at: FilePosition) -> bool {
     section_of(text, index).is_some_and(|line| line.starts_with("tokens:"))
 }
 
-/// A message and what to do about it.
 struct ShapeErrorText {
     message: String,
     hint: Option<String>,
@@ -202,7 +202,7 @@ fn unknown_key(key: &str, known: &[&str]) -> ShapeErrorText {
         return ShapeErrorText::of(format!("`{key}` was removed")).hint(dropped.hint);
     }
     let message = format!("unknown key `{}`", shown(key));
-    // `- ask class: write` is a table to YAML, because of the space.
+    // YAML parses `- ask class: write` as a table, because of the space.
     let in_rule = known.contains(&"expires");
     if in_rule && matches!(key, "effect" | "tool" | "class" | "match") {
         return ShapeErrorText::of(message)
@@ -218,7 +218,7 @@ fn unknown_key(key: &str, known: &[&str]) -> ShapeErrorText {
     }
 }
 
-/// What was found, without its content: the line is shown anyway, and in `tokens` it must not be.
+/// The kind of value that was found, without its content: the snippet shows the line anyway, except in `tokens`.
 fn kind_of(unexpected: &str) -> &str {
     let kind = unexpected
         .split(['`', '"'])
@@ -237,7 +237,7 @@ fn kind_of(unexpected: &str) -> &str {
     }
 }
 
-/// The library's names of YAML's and Rust's kinds, in the words of the reference.
+/// The library's names of kinds, in the words of the reference.
 fn kind_in_words(kind: &'static str) -> &'static str {
     match kind {
         "mapping start" => "a table of keys and values",

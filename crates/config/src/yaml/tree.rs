@@ -1,7 +1,7 @@
 //! YAML of no fixed shape, with the place of every key and value.
 //!
-//! A foreign file is read this way and then picked apart: unlike with a typed file, one wrong value does not
-//! hide what stands behind it, and a key that nobody asked for is still there to be named.
+//! Files of other programs are parsed this way and then taken apart. Unlike in a typed file, one wrong value does not
+//! hide the ones behind it, and unknown keys are still there to be reported.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde::{
 
 use crate::LocatedValue;
 
-/// A value as YAML has it. Without `Debug`, since it may hold a secret.
+/// A YAML value. Without `Debug`, since it may contain a secret.
 #[derive(Clone)]
 pub(crate) enum YamlValue {
     Null,
@@ -24,7 +24,6 @@ pub(crate) enum YamlValue {
     Table(Vec<ConfigTreeEntry>),
 }
 
-/// A key and what it holds.
 #[derive(Clone)]
 pub(crate) struct ConfigTreeEntry {
     pub(crate) key: LocatedValue<String>,
@@ -32,7 +31,7 @@ pub(crate) struct ConfigTreeEntry {
 }
 
 impl YamlValue {
-    /// What kind of value it is, in the words of messages.
+    /// The kind of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -46,7 +45,7 @@ impl YamlValue {
 }
 
 impl YamlValue {
-    /// As JSON. A number that JSON has not, such as an infinite one, becomes its text.
+    /// Converts to JSON. A number that JSON lacks, such as infinity, becomes its text.
     pub(crate) fn into_json(self) -> serde_json::Value {
         use serde_json::{Number, Value as Json};
         match self {

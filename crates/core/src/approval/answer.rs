@@ -1,4 +1,4 @@
-//! One answer: whether it can count, what it means, and how it takes effect.
+//! The check of an operator's answer, its record and its effect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,10 +30,10 @@ use crate::{
     },
 };
 
-/// How long a remembered rule speaks where nobody says otherwise.
+/// The default life of a remembered rule.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// An answer that was found good, and what it brings about.
+/// An answer that passed its checks, with its effects.
 struct CheckedVerdict {
     word: ApprovalAnswer,
     body: VerdictBody,
@@ -52,7 +52,7 @@ impl HostInner {
         let deciding = loop {
             match self.approval.questions.begin(id) {
                 VerdictAdmission::Deciding(deciding) => break deciding,
-                // Another answer is being written down. If it cannot be, this one has its turn.
+                // Another answer is being recorded. If its record fails, this answer gets its turn.
                 VerdictAdmission::Busy(mut over) => {
                     let _ = over.changed().await;
                 }
@@ -70,7 +70,7 @@ impl HostInner {
         Ok(self.carry_out(deciding, weighed, at))
     }
 
-    /// Whether the answer can count, and what it means.
+    /// Checks the answer and computes its effects.
     async fn weigh(
         &self,
         deciding: &QuestionClaim,
@@ -174,7 +174,7 @@ impl HostInner {
         })
     }
 
-    /// Where nobody waits, the answer is kept for a while.
+    /// An answer without waiting calls is kept until the returned time.
     fn kept_until(&self, waiting: usize, at: Timestamp, body: &mut VerdictBody) -> Option<Instant> {
         let Approvals::Ask { grant_for, .. } = self.approval.mode else {
             return None;
@@ -186,8 +186,8 @@ impl HostInner {
         Some(Instant::now() + grant_for)
     }
 
-    /// Checks other arguments like the model's own. Returns what would be approved, and the rules that would let
-    /// that pass.
+    /// Checks the operator's arguments like the arguments of the model. Returns the hash of the edited call and the
+    /// rules that would allow it.
     async fn check_edit(
         &self,
         deciding: &QuestionClaim,
@@ -252,8 +252,10 @@ impl HostInner {
         Ok((approves, offered))
     }
 
-    /// The rule first, then the answer: should the host die in between, the rule is there and the question is still
-    /// open. The other way round, the record would tell of a rule that nobody has.
+    /// Writes the rule first and the answer second. If the host dies in between, the rule exists and the question is
+    /// still open, so an operator sees it and answers again. In the other order the record would mention a rule that
+    /// does not exist. If the record of the answer fails, the rule is removed again, because an answer without a record
+    /// does not count.
     async fn put_on_record(
         &self,
         deciding: &QuestionClaim,
@@ -288,7 +290,7 @@ impl HostInner {
         Err(error.into())
     }
 
-    /// The answer is on record: it takes effect.
+    /// Applies an answer that is on record.
     fn carry_out(
         &self,
         deciding: QuestionClaim,
@@ -303,7 +305,7 @@ impl HostInner {
             kept_until,
         } = weighed;
         let line = rule.as_ref().map(ToString::to_string);
-        // Before the calls hear of it: they are decided again.
+        // The rule must count before the waiting calls resume, because they are decided again.
         match (&remembered, rule) {
             (Some(kept), _) => self.remember(kept.clone()),
             (None, Some(rule)) => deciding.session.add_rule(rule),
@@ -333,7 +335,7 @@ impl HostInner {
         decided
     }
 
-    /// The question that a call without an end waits for, where it has not gone on from there.
+    /// The question that a call without an end waits for. `None` if the call has started since.
     pub(crate) async fn parked(
         &self,
         row: &StoredRecord,
@@ -355,7 +357,7 @@ impl HostInner {
         Ok(asked.map(|asked| asked.ask_id))
     }
 
-    /// What the record tells of a question that this host does not know.
+    /// The state of a question that is unknown to this host, from its records.
     async fn on_record(&self, id: InvocationId) -> ApprovalError {
         let rows = match self.record.journal.records_of(id).await {
             Ok(rows) => rows,
@@ -387,7 +389,6 @@ impl HostInner {
     }
 }
 
-/// Arguments that cannot be approved.
 fn misfit(at: &str, expected: impl Into<String>, given: &str) -> ApprovalError {
     ApprovalError::BadArguments(vec![SchemaViolation {
         at: at.to_owned(),
@@ -396,7 +397,7 @@ fn misfit(at: &str, expected: impl Into<String>, given: &str) -> ApprovalError {
     }])
 }
 
-/// The fault in terms of an answer: an operator who edits arguments can correct them.
+/// Reports the fault as a bad edit, which the operator can correct.
 impl From<ArgumentFault> for ApprovalError {
     fn from(fault: ArgumentFault) -> Self {
         match fault {

@@ -1,6 +1,7 @@
-//! Whether a person's yes is for exactly the call that is about to run: the call as one number, with the files it would
-//! run. The files are looked at when a question is raised and again before the call starts on the answer; a call that
-//! rules allow never comes here.
+//! Whether an approval covers exactly the call that is about to run, including the files it would run.
+//!
+//! The files are read when a question is raised and again before the call starts on the answer. A call that rules allow
+//! never gets here: its permission does not depend on the content of a file, and hashing files for every call is slow.
 
 use serde_json::Value;
 use toolpost_model::{
@@ -17,12 +18,12 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// What a person would approve, as numbers.
+/// The hashes that identify a call to be approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ApprovalHashes {
-    /// The call with the files it would run.
+    /// The hash of the call with the files it would run.
     pub(crate) whole: CallHash,
-    /// The same without the files, where there are some: by it a call is known again whose files changed.
+    /// The hash without the files, if there are any. It identifies the same call after its files changed.
     pub(crate) without_files: Option<CallHash>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct HashedCall<'a> {
     pub(crate) effects: &'a Effects,
     pub(crate) programs: &'a [ProgramFile],
     pub(crate) principal: &'a Principal,
-    /// Its arguments hold a value that must not be guessed from the hash.
+    /// The arguments hold a sensitive value, which must not be found from the hash by trial.
     pub(crate) is_redacted: bool,
 }
 
@@ -59,7 +60,7 @@ impl HashedCall<'_> {
     }
 }
 
-/// The hashes of a call with its files as they were looked at last.
+/// The hashes of a call with its files as last read.
 pub(crate) fn hashes(host: &HostInner, call: &PipelineCall) -> Option<ApprovalHashes> {
     let hashed = HashedCall {
         resolved: call.findings.resolved.as_ref()?,
@@ -72,7 +73,7 @@ pub(crate) fn hashes(host: &HostInner, call: &PipelineCall) -> Option<ApprovalHa
     Some(hashed.hashes(host))
 }
 
-/// The files that a call would run, as they are now.
+/// Reads the files that a call would run.
 pub(crate) async fn programs_of(
     resolved: &ResolvedTool,
     input: &CallInput,
@@ -81,7 +82,7 @@ pub(crate) async fn programs_of(
     resolved.source.programs(resolved.entry.id(), &input).await
 }
 
-/// Looks at the files that the call would run. Where that fails the call ends: no answer would cover what runs.
+/// Reads the files that the call would run. A failure ends the call, because no answer could cover those files.
 pub(crate) async fn look_at_programs(call: &mut PipelineCall) -> Result<(), CallEnding> {
     let (Some(resolved), Some(input)) = (call.findings.resolved.clone(), call.inputs.call.clone())
     else {
@@ -103,7 +104,7 @@ pub(crate) async fn look_at_programs(call: &mut PipelineCall) -> Result<(), Call
     }
 }
 
-/// Whether a person approved exactly this, by the files as they were looked at last.
+/// Whether an operator approved exactly this call with its files as last read.
 pub(crate) fn is_covered(host: &HostInner, call: &PipelineCall) -> bool {
     let approved = call
         .asking
@@ -113,7 +114,7 @@ pub(crate) fn is_covered(host: &HostInner, call: &PipelineCall) -> bool {
     approved.is_some() && approved == hashes(host, call).map(|hashes| hashes.whole)
 }
 
-/// Whether the call goes on because a person said yes, and not because a rule covers it whatever its files hold.
+/// Whether the call continues because of an approval, and not because a rule allows it with any files.
 pub(crate) fn rests_on_a_yes(call: &PipelineCall) -> bool {
     let decision = call.findings.decision.as_ref();
     call.asking.approval.is_some()
@@ -122,8 +123,9 @@ pub(crate) fn rests_on_a_yes(call: &PipelineCall) -> bool {
         })
 }
 
-/// Compares the files once more right before the call starts. A call whose files changed is decided anew, and then
-/// asked about under a new id. Each time a person answers in between, so this comes to an end.
+/// Compares the files again right before the call starts, because they can change while the question waits. A call
+/// whose files changed gives back its slot, is decided again and asks under a new id. The loop ends because each round
+/// needs another answer of an operator.
 pub(crate) async fn compare_again(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
     if let Err(ending) = look_at_programs(call).await {
         return Some(StageExit::End(ending));
@@ -139,7 +141,7 @@ pub(crate) async fn compare_again(host: &HostInner, call: &mut PipelineCall) -> 
     Some(StageExit::Next(Stage::Decide))
 }
 
-/// The files that are not as they were when this call, or the same call before it, was asked about.
+/// The files that changed since this call, or an earlier equal call, was asked about.
 pub(crate) fn changed_programs(
     host: &HostInner,
     call: &PipelineCall,
@@ -161,7 +163,7 @@ pub(crate) fn changed_programs(
             .questions
             .files_of_kept_yes(call.session.principal(), hashes.without_files?)
     };
-    // A record of before files were told has none, and nothing can be said about it.
+    // Older records list no files, so nothing can be compared with them.
     let before = approved
         .or(earlier)
         .or_else(kept)

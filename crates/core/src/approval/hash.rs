@@ -1,4 +1,4 @@
-//! What exactly a person approves, as one number.
+//! The hash that binds an approval to the exact call.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -6,8 +6,9 @@ use toolpost_model::{
     CallHash, Declaration, Effects, InvocationId, Principal, ProgramContent, ProgramFile,
 };
 
-/// Mixed into the hash of a call with sensitive arguments: the hash is shown and recorded, and a short secret could
-/// be found by trying. Dies with the host, as such a call does.
+/// A random value that is mixed into the hash of a call with sensitive arguments. The hash is shown and recorded, so a
+/// short secret could otherwise be found by trying all values. The salt is never stored. This costs nothing, because a
+/// call with sensitive arguments is not resumed by another host either.
 pub(crate) struct CallHashSalt([u8; 32]);
 
 impl CallHashSalt {
@@ -20,7 +21,7 @@ impl CallHashSalt {
     }
 }
 
-/// Hashes a call. `salt` where its arguments hold what must not be guessed.
+/// Hashes a call. `salt` is set if its arguments hold a sensitive value.
 pub(crate) fn call_hash(
     declaration: &Declaration,
     arguments: &Value,
@@ -47,7 +48,7 @@ pub(crate) fn call_hash(
     hash.optional(effects.caution.as_deref());
     hash.field(principal.name.as_str().as_bytes());
     hash.field(principal.role.as_str().as_bytes());
-    // A call without such paths has the hash that records of before they were told have.
+    // Skipped if empty: the hash then equals the hash in records that are older than this field.
     if !effects.path_cautions.is_empty() {
         hash.count(effects.path_cautions.len());
         for caution in &effects.path_cautions {
@@ -55,7 +56,7 @@ pub(crate) fn call_hash(
             hash.field(caution.reason.as_bytes());
         }
     }
-    // A call without such files has the hash that records of before they were told have.
+    // Skipped if empty: the hash then equals the hash in records that are older than this field.
     if !programs.is_empty() {
         hash.count(programs.len());
         programs.iter().for_each(|file| hash.program(file));
@@ -63,7 +64,7 @@ pub(crate) fn call_hash(
     CallHash(hash.0.finalize().into())
 }
 
-/// Every field goes in with its length or its kind in front, so that no two calls can share a text.
+/// Prefixes each field with its length or its kind, so that two different calls cannot produce the same bytes.
 struct CallHasher(Sha256);
 
 impl CallHasher {
@@ -116,7 +117,7 @@ impl CallHasher {
         }
     }
 
-    /// The order of an object's members means nothing, so they go in sorted.
+    /// Sorts the members of objects, because their order has no meaning.
     fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.tag(0),

@@ -1,4 +1,4 @@
-//! What operators are asked, and their answers.
+//! The operator's interface to approvals: listing questions, answering them, and dropping remembered rules.
 
 use std::sync::{Arc, Weak};
 
@@ -18,29 +18,29 @@ use crate::{
     record::journal::JournalError,
 };
 
-/// An answer that counts.
+/// The confirmation of an answer that counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VerdictReceipt {
     /// The question.
     pub ask_id: InvocationId,
-    /// Whether it was a yes.
+    /// Whether the answer allows the call.
     pub allowed: bool,
-    /// Who answered.
+    /// The operator.
     pub by: PrincipalName,
-    /// When.
+    /// The time of the answer.
     pub at: Timestamp,
-    /// How many calls were waiting for it.
+    /// The number of calls that were waiting for the answer.
     pub waiting: usize,
-    /// Nobody was waiting any more: until then the same call by the same caller gets this answer, once.
+    /// Set if no call was waiting. Until this time one equal call of the same caller gets the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<Timestamp>,
-    /// The arguments that it gave other values.
+    /// The arguments that the operator changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_arguments: Vec<ArgumentChange>,
-    /// The rule that lets calls like this one pass from now on.
+    /// The rule that allows calls like this one from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The same, where it outlives the session.
+    /// The rule as it is kept beyond the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remembered: Option<RememberedRule>,
 }
@@ -51,54 +51,54 @@ pub enum ApprovalError {
     /// There is no such question.
     #[error("no question `{0}` is open")]
     Unknown(InvocationId),
-    /// Somebody was faster.
+    /// Another operator answered first.
     #[error("`{by}` said {} at {at}", if *.allowed { "yes" } else { "no" })]
     AlreadyDecided {
-        /// Who.
+        /// The operator that answered.
         by: PrincipalName,
-        /// When.
+        /// The time of that answer.
         at: Timestamp,
-        /// Whether it was a yes.
+        /// Whether that answer allowed the call.
         allowed: bool,
     },
-    /// Too late.
+    /// The time for an answer has passed.
     #[error("nobody answered in time, and no answer is a no")]
     Expired,
-    /// Nobody wants to know any more.
+    /// All callers of the question gave up.
     #[error("the call was given up by its caller")]
     Withdrawn,
-    /// Agents never answer.
+    /// Only operators may answer.
     #[error("only an operator may answer")]
     NotOperator,
-    /// An agent does not answer for itself under another hat.
+    /// An operator may not answer for an agent of the same name, so that agents cannot approve their own calls.
     #[error("`{0}` may not answer for a call that an agent of the same name made")]
     OwnCall(PrincipalName),
-    /// The other arguments do not fit the tool.
+    /// The operator's arguments are invalid.
     #[error("the arguments do not fit: {}", .0.iter().map(told).collect::<Vec<_>>().join("; "))]
     BadArguments(Vec<SchemaViolation>),
-    /// No rule was suggested, or not this one.
+    /// The named rule is not one of the suggested rules.
     #[error("{}", nothing_to_remember(.asked.as_deref(), .offered))]
     NothingToRemember {
-        /// The rule that was named.
+        /// The named rule.
         asked: Option<String>,
-        /// The ones that would work.
+        /// The suggested rules.
         offered: Vec<String>,
     },
-    /// What would be changed was not shown.
+    /// Arguments that are not shown cannot be edited.
     #[error(
         "the call has sensitive arguments that are not shown, so it can only be taken as it is"
     )]
     Redacted,
-    /// The answer could not be put on record, so it does not count.
+    /// The answer could not be recorded, so it does not count.
     #[error("the answer does not count, because {0}")]
     Journal(#[from] JournalError),
-    /// The rule could not be kept, so the answer does not count.
+    /// The rule could not be stored, so the answer does not count.
     #[error("the answer does not count, because {0}")]
     Rules(#[from] RuleStoreError),
 }
 
 impl ApprovalError {
-    /// A word that does not change, for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown",
@@ -151,28 +151,30 @@ fn nothing_to_remember(asked: Option<&str>, offered: &[String]) -> String {
 }
 
 impl Host {
-    /// What waits for an answer, oldest first.
+    /// The open questions, oldest first.
     pub fn approvals(&self) -> Vec<PermissionRequest> {
         self.inner.approval.questions.list()
     }
 
-    /// One question that waits for an answer.
+    /// One open question.
     pub fn approval(&self, id: InvocationId) -> Option<PermissionRequest> {
         self.inner.approval.questions.get(id)
     }
 
-    /// What became of a question that does not wait any more, as far as this host remembers.
+    /// How a question was closed. The host keeps the last closures in memory.
     pub fn closed_approval(&self, id: InvocationId) -> Option<QuestionClosure> {
         self.inner.approval.questions.closed(id)
     }
 
-    /// Resolves whenever a question came, went, or has other callers waiting.
+    /// Changes whenever a question is opened or closed, or its number of waiting calls changes.
     pub fn approval_changes(&self) -> watch::Receiver<u64> {
         self.inner.approval.questions.changes()
     }
 
-    /// Answers a question. The answer is on record before any call goes on with it; once begun it is carried
-    /// through, also where nobody waits for this to return.
+    /// Answers a question. The answer is recorded before any call continues with it.
+    ///
+    /// The work runs in a task of the host, so dropping this future does not stop it. Otherwise an answer could be on
+    /// record and never take effect.
     pub async fn decide(
         &self,
         id: InvocationId,
@@ -189,7 +191,7 @@ impl Host {
             .state
             .tasks
             .spawn(async move { inner.answer(id, verdict, by).await });
-        // A runtime that is torn down takes the answer with it, and so would an engine that panics.
+        // The task fails if the runtime shuts down or the policy engine panics.
         answering.await.unwrap_or_else(|broken| {
             Err(ApprovalError::Journal(JournalError::Broken(format!(
                 "the answer broke off: {broken}"
@@ -197,12 +199,12 @@ impl Host {
         })
     }
 
-    /// The rules that approvals left behind.
+    /// The rules that operators' answers wrote.
     pub fn remembered(&self) -> Vec<RememberedRule> {
         self.inner.policy.remembered(crate::port::now())
     }
 
-    /// Drops a remembered rule; `false` where there is none of that name.
+    /// Drops a remembered rule. Returns `false` if there is none with this id.
     pub async fn forget(&self, id: &str) -> Result<bool, RuleStoreError> {
         let store = Arc::clone(&self.inner.approval.rules);
         let name = id.to_owned();
@@ -212,7 +214,7 @@ impl Host {
     }
 }
 
-/// Runs what may wait for a disk where nobody else has to wait for it.
+/// Runs disk work on a thread for blocking work.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RuleStoreError> + Send + 'static,
 ) -> Result<T, RuleStoreError> {
@@ -223,7 +225,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(broke)?
 }
 
-/// Ends questions that nobody answers in time. Holds the host weakly: a dropped host is really gone.
+/// Expires questions in time. Holds the host weakly, so that this task does not keep a dropped host alive.
 pub(crate) async fn watch_the_clock(host: Weak<HostInner>, closing: CancellationToken) {
     let Some(mut changes) = host.upgrade().map(|host| host.approval.questions.changes()) else {
         return;

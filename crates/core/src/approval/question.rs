@@ -1,4 +1,4 @@
-//! What a person is shown: the call in full, without what must not be shown.
+//! The text of a question: the full call, without secrets and hidden characters.
 
 use std::sync::Arc;
 
@@ -18,36 +18,36 @@ use crate::{
     session::Session,
 };
 
-/// A one-line summary is cut here.
+/// The length of a summary line.
 const SUMMARY_CHARS: usize = 160;
-/// So many commands are told one by one.
+/// The number of commands in a summary line.
 const SUMMARY_COMMANDS: usize = 3;
 
 /// A question as it was raised.
 pub(crate) struct ApprovalQuestion {
     pub(crate) request: PermissionRequest,
-    /// The call whose records tell of the answer.
+    /// The call whose records hold the answer.
     pub(crate) owner: InvocationId,
     /// The rules behind the suggested lines.
     pub(crate) offered: Vec<Rule>,
     pub(crate) about: QuestionContext,
-    /// What is asked about, as numbers.
+    /// The hashes of the call.
     pub(crate) hashes: ApprovalHashes,
-    /// The files that the call would run, as they were looked at: no text of theirs is replaced.
+    /// The files that the call would run, as read and without redaction.
     pub(crate) programs: Vec<ProgramFile>,
-    /// When it expires. The wall clock may jump; this does not.
+    /// The expiry as a monotonic time, because the wall clock can jump.
     pub(crate) deadline: Instant,
 }
 
-/// What other arguments are checked against.
+/// The context for the check of an operator's edit.
 pub(crate) struct QuestionContext {
     pub(crate) resolved: ResolvedTool,
     pub(crate) session: Arc<Session>,
-    /// What hooks think of the call.
+    /// The votes of hooks.
     pub(crate) opinions: Vec<Vote>,
 }
 
-/// The question's own facts.
+/// The identity, hashes and times of a question.
 #[derive(Clone)]
 pub(crate) struct QuestionTerms {
     pub(crate) ask_id: InvocationId,
@@ -55,7 +55,7 @@ pub(crate) struct QuestionTerms {
     pub(crate) asked_at: Timestamp,
     pub(crate) expires_at: Timestamp,
     pub(crate) deadline: Instant,
-    /// The files that are not as they were when the same was asked about before.
+    /// The files that changed since an equal call was asked about.
     pub(crate) changed_programs: Vec<ProgramChange>,
 }
 
@@ -68,7 +68,7 @@ impl ApprovalQuestion {
     }
 }
 
-/// Writes the question for a call that was decided to be asked about. `None`: it has not come that far.
+/// Writes the question for a call whose decision is `ask`. `None` if the call has no decision yet.
 pub(crate) fn draft(
     call: &PipelineCall,
     engine: &dyn PolicyEngine,
@@ -93,7 +93,7 @@ pub(crate) fn draft(
         .iter()
         .map(|command| shown(command))
         .collect();
-    // A rule cannot be written down if its text holds a secret or hidden characters.
+    // A rule with a secret or hidden characters in its text cannot be remembered.
     let speakable = |rule: &Rule| {
         let line = rule.to_string();
         matches!(redactor.text(&line), std::borrow::Cow::Borrowed(_)) && !line.contains(is_hidden)
@@ -171,7 +171,7 @@ pub(crate) fn draft(
     })
 }
 
-/// A file as a person may read of it. `shown` takes secrets out of a text and writes out what would hide in it.
+/// A file for display. `shown` redacts a text and makes hidden characters visible.
 fn shown_file(file: &ProgramFile, shown: &impl Fn(&str) -> String) -> ProgramFile {
     ProgramFile {
         name: shown(&file.name),
@@ -188,7 +188,7 @@ fn shown_change(change: &ProgramChange, shown: &impl Fn(&str) -> String) -> Prog
     }
 }
 
-/// Writes out what would hide in the texts of a decision: they quote the call.
+/// Makes hidden characters visible in the texts of a decision, because these texts quote the call.
 fn make_visible(decision: &mut Decision) {
     let rules = decision
         .reason
@@ -222,7 +222,7 @@ fn make_visible(decision: &mut Decision) {
     }
 }
 
-/// What was decided, and nothing that could hold a secret.
+/// The decision without any text that could hold a secret.
 fn without_words(decision: &Decision) -> Decision {
     let reason = DecisionReason {
         kind: decision.reason.kind,

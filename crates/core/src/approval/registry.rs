@@ -1,8 +1,10 @@
-//! The questions on the table. One short lock around all of them, never held while anything is awaited.
+//! The registry of open questions, behind one lock that is never held across an await.
 //!
 //! A question is *opening* until it is on record, *open* while it waits, and *deciding* while an answer is being
-//! written down. Whoever wants to join or leave in the first and the last of these waits for what comes of it, so
-//! that the record, the callers and the operator always tell one story.
+//! recorded. In the first and the last state, calls cannot join or leave; they wait until the state changes. The record
+//! of an answer states how many calls it is for, and the record of a question exists before an operator can see it.
+//! Both would become wrong if calls came and went while the journal writes, and after a crash one answer could lead to
+//! two executions.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,14 +20,14 @@ use super::{
 };
 use crate::session::Session;
 
-/// Two calls with the same key ask the same.
+/// Calls with the same key share a question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct QuestionKey {
     pub(crate) principal: Principal,
     pub(crate) hash: CallHash,
 }
 
-/// So many closed questions are known by what became of them.
+/// The number of closed questions that are kept in memory.
 const KEPT_CLOSED: usize = 1_024;
 
 pub(crate) struct QuestionRegistry {
@@ -39,7 +41,7 @@ pub(crate) struct QuestionRegistry {
 struct QuestionTable {
     open: HashMap<InvocationId, QuestionEntry>,
     by_key: HashMap<QuestionKey, InvocationId>,
-    /// Answers that nobody waited for.
+    /// Answers to questions without waiting calls.
     late: HashMap<QuestionKey, ApprovalGrant>,
     closed: VecDeque<(InvocationId, QuestionClosure)>,
 }
@@ -58,20 +60,20 @@ enum QuestionState {
     Deciding,
 }
 
-/// What came of a call's coming to the table.
+/// The result of bringing a call to the registry.
 pub(crate) enum QuestionAdmission {
-    /// The question is new. It must be put on record and then be opened.
+    /// The question is new. The caller must record it and then open it.
     New(QuestionWaiter),
-    /// The same is being asked already.
+    /// An equal question is open, and the call joined it.
     Joined(QuestionWaiter),
-    /// It was answered before, when nobody waited.
+    /// An equal question was answered while no call waited.
     Late(ApprovalGrant),
-    /// It is being put on record, or being answered: come again when that is over.
+    /// An equal question is being recorded or answered. The caller must try again after the next change.
     Busy(watch::Receiver<Option<ApprovalAnswer>>),
     Full(TableFull),
 }
 
-/// Why no more can be asked.
+/// The reason for refusing a further question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TableFull {
     #[error("{0} calls wait for an answer")]
@@ -80,24 +82,24 @@ pub(crate) enum TableFull {
     Caller(usize),
 }
 
-/// Why a call leaves before it is answered.
+/// Why a call leaves before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuestionLeaveReason {
-    /// It is over: canceled, or its caller is gone. Without another caller the question is withdrawn.
+    /// The call is canceled or its caller disconnected. The last call that gives up withdraws the question.
     GivenUp,
-    /// Its caller stops waiting, or the host goes, and an answer is still wanted.
+    /// The caller stops waiting or the host stops. The question stays open for an answer.
     ForNow,
 }
 
-/// Whether it could leave.
+/// Whether the call could leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuestionLeaveReply {
     Gone,
-    /// There is an answer, or one is being written down. It holds for this call.
+    /// An answer exists or is being recorded, and it holds for this call.
     NotNow,
 }
 
-/// What an answer meets.
+/// The result of claiming a question for an answer.
 pub(crate) enum VerdictAdmission {
     Deciding(QuestionClaim),
     Busy(watch::Receiver<Option<ApprovalAnswer>>),
@@ -125,7 +127,7 @@ impl QuestionRegistry {
         self.changes.subscribe()
     }
 
-    /// Brings a call to the table: it takes an answer, joins a question or raises one.
+    /// Brings a call to the registry: the call gets a kept answer, joins a question or raises one.
     pub(crate) fn enter(
         self: &Arc<Self>,
         draft: ApprovalQuestion,
@@ -178,7 +180,7 @@ impl QuestionRegistry {
         QuestionAdmission::New(seat)
     }
 
-    /// Puts a question back on the table that nobody waits for: its caller was told to come again.
+    /// Restores a question without waiting calls: its caller got `approval_pending` and may call again.
     pub(crate) fn restore(&self, draft: ApprovalQuestion) {
         let key = draft.key();
         let ask_id = draft.request.ask_id;
@@ -197,7 +199,8 @@ impl QuestionRegistry {
         self.changed();
     }
 
-    /// Keeps an answer for the next call that asks the same.
+    /// Keeps an answer for one later call with the same key. If the registry is full, the answer that expires first is
+    /// dropped.
     pub(crate) fn keep(&self, late: ApprovalGrant) {
         let table = &mut *self.table.lock();
         if table.late.len() >= self.limit.max(1) {
@@ -211,8 +214,8 @@ impl QuestionRegistry {
         table.late.insert(late.key.clone(), late);
     }
 
-    /// The files of the same call as a yes for it is kept: the call by its hash without files. An edit has others, so
-    /// that nothing can be told of them.
+    /// The files of the same call at the approval that is kept for it. The call is found by its hash without files. An
+    /// edited call is skipped, because the files of the edited call cannot be compared with those of the original.
     pub(crate) fn files_of_kept_yes(
         &self,
         principal: &Principal,
@@ -261,7 +264,7 @@ impl QuestionRegistry {
         self.table.lock().closed_as(id)
     }
 
-    /// Takes a question to answer it. Nobody else can until this is over.
+    /// Claims a question for an answer. Other answers and calls wait until the claim is over.
     pub(crate) fn begin(self: &Arc<Self>, id: InvocationId) -> VerdictAdmission {
         let table = &mut *self.table.lock();
         let Some(question) = table.open.get_mut(&id) else {
@@ -293,7 +296,7 @@ impl QuestionRegistry {
         })
     }
 
-    /// Ends what nobody answered in time. Returns when the next question runs out.
+    /// Expires overdue questions. Returns the next expiry.
     pub(crate) fn expire(&self) -> Option<Instant> {
         let table = &mut *self.table.lock();
         let now = Instant::now();
@@ -312,7 +315,8 @@ impl QuestionRegistry {
         if !over.is_empty() {
             self.changed();
         }
-        // One that is being decided comes back here when its answer could not be written down.
+        // A question that is being decided is not expired here. If its answer cannot be recorded, it is open again, and
+        // the change wakes the caller of this function.
         table
             .open
             .values()
@@ -360,7 +364,7 @@ impl QuestionTable {
         self.open.insert(ask_id, entry);
     }
 
-    /// A caller may take half of the room, so that nobody keeps the others from asking.
+    /// Limits each caller to half of the registry, so that one caller cannot block the questions of others.
     fn has_room(&self, principal: &Principal, limit: usize) -> Result<(), TableFull> {
         let mut all = 0;
         let mut own = 0;
@@ -405,8 +409,8 @@ impl QuestionTable {
 }
 
 impl QuestionEntry {
-    /// The session an answer for a session is for: that of the call that raised the question, or, once that one has
-    /// left, of the one that has waited longest.
+    /// The session that an answer for a session applies to: the session of the call that raised the question, or, after
+    /// that call left, the session that has waited longest.
     fn session(&self) -> Arc<Session> {
         let raised_in = &self.draft.about.session;
         let is_there = |(_, session): &(_, Arc<Session>)| session.id() == raised_in.id();
@@ -424,7 +428,7 @@ impl QuestionEntry {
     }
 }
 
-/// A call's place at a question. Dropped without another word, the call has given up.
+/// A call's membership in a question. Dropping it gives up the call.
 pub(crate) struct QuestionWaiter {
     questions: Arc<QuestionRegistry>,
     draft: Arc<ApprovalQuestion>,
@@ -433,12 +437,12 @@ pub(crate) struct QuestionWaiter {
 }
 
 impl QuestionWaiter {
-    /// The question as everybody at it sees it.
+    /// The question as it was raised.
     pub(crate) fn request(&self) -> &PermissionRequest {
         &self.draft.request
     }
 
-    /// The question is on record: others may see it, join it and answer it.
+    /// Opens a question that is on record: operators can see and answer it, and calls can join it.
     pub(crate) fn open(&self) {
         if let Some(question) = self
             .questions
@@ -454,16 +458,15 @@ impl QuestionWaiter {
         self.questions.changed();
     }
 
-    /// Waits for the answer.
     pub(crate) async fn word(&mut self) -> ApprovalAnswer {
         match self.word.wait_for(Option::is_some).await {
             Ok(word) => word.clone().unwrap_or(ApprovalAnswer::Expired),
-            // Never seen: a question with somebody at it is closed with a word only.
+            // Unreachable: a question with waiting calls is closed only with an answer.
             Err(_) => ApprovalAnswer::Expired,
         }
     }
 
-    /// Waits until anything about the question changed.
+    /// Waits for a change of the question.
     pub(crate) async fn changed(&mut self) {
         let _ = self.word.changed().await;
     }
@@ -485,11 +488,11 @@ impl Drop for QuestionWaiter {
     }
 }
 
-/// A question while it is being answered. Dropped without an answer, it is open again.
+/// The exclusive right to answer a question. Dropping it without an answer opens the question again.
 pub(crate) struct QuestionClaim {
     questions: Arc<QuestionRegistry>,
     pub(crate) draft: Arc<ApprovalQuestion>,
-    /// The calls the answer is for. None leaves and none comes until this is over.
+    /// The number of calls that the answer is for. It cannot change during the claim.
     pub(crate) waiting: usize,
     pub(crate) session: Arc<Session>,
     is_over: bool,
@@ -504,7 +507,7 @@ impl QuestionClaim {
         &self.draft.offered
     }
 
-    /// The answer is on record: tells it to everybody, or keeps it where nobody waits.
+    /// Closes the question with an answer that is on record. Waiting calls receive the answer; without any, it is kept.
     pub(crate) fn finish(
         mut self,
         word: ApprovalAnswer,

@@ -1,4 +1,4 @@
-//! The rules that approvals left behind, as a host finds them when it starts.
+//! Loads the remembered rules at the start of a host.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::{
     },
 };
 
-/// What the store has, ready to count.
+/// The loaded rules, with notices about the dropped ones.
 #[derive(Default)]
 pub(crate) struct FoundRules {
     pub(crate) rules: Vec<RememberedRule>,
     pub(crate) notices: Vec<CatalogNotice>,
 }
 
-/// Loads the remembered rules. Where they cannot be read, none counts: all of them allow something.
+/// Loads the remembered rules. If the store cannot be read, no rule counts, because all of them allow something.
 ///
-/// Older hosts remembered a tool by its bare name, so that a yes for the `echo` of one server was a yes for the `echo` of
-/// every server. Such a rule is rewritten to the tool that its question was about, and dropped where that is not on record
-/// any more.
+/// Older hosts stored the bare name of a tool, so that an approval for the `echo` of one server allowed the `echo` of
+/// every server. Such a rule is rewritten to the id of the tool that its question was about. Without the record of that
+/// question the rule is dropped: a guess from the name could allow a different tool.
 pub(crate) async fn load(store: &Arc<dyn RuleStore>, journal: &dyn Journal) -> FoundRules {
     let mut found = FoundRules::default();
     let reading = Arc::clone(store);

@@ -1,41 +1,41 @@
-//! What people said for later calls too: the port that keeps it, and the adapter in memory.
+//! The port that stores remembered rules, and its adapter in memory.
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use toolpost_model::{InvocationId, PrincipalName, Rule, RuleError, RuleOrigin, ToolId};
 
-/// A rule that somebody who approved a call wanted to be kept.
+/// A rule that an operator's answer wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberedRule {
-    /// Its name: the question's id.
+    /// The id of the question.
     pub id: String,
-    /// The rule's line.
+    /// The text of the rule.
     pub rule: String,
-    /// Of whose calls, where not everybody's.
+    /// The principal whose calls the rule is limited to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// Who said so.
+    /// The operator that approved.
     pub by: PrincipalName,
-    /// When.
+    /// The time of the approval.
     pub at: Timestamp,
-    /// When it stops to speak.
+    /// The time from which the rule is ignored.
     pub expires: Timestamp,
-    /// The question it came from.
+    /// The question that the rule came from.
     pub ask_id: InvocationId,
-    /// The tool that question was about. Missing in rules of hosts that named tools by their bare names.
+    /// The tool of the question. Missing in rules of older hosts, which stored bare names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<ToolId>,
 }
 
 impl RememberedRule {
-    /// Where it comes from, in a few words.
+    /// The origin of the rule for display.
     pub fn place(&self) -> String {
         place(self.ask_id, &self.by)
     }
 
-    /// The rule as the policy takes it.
+    /// The rule in the form of the policy.
     pub(crate) fn to_rule(&self) -> Result<Rule, RuleError> {
         let mut rule = Rule::parse(&self.rule, RuleOrigin::Local, self.place())?;
         rule.id = Some(self.id.clone());
@@ -45,36 +45,36 @@ impl RememberedRule {
     }
 }
 
-/// How a rule that an approval left behind says where it comes from.
+/// The origin of a remembered rule for display.
 pub(crate) fn place(ask_id: InvocationId, by: &PrincipalName) -> String {
     format!("approval {} by {by}", super::short(ask_id))
 }
 
-/// Why remembered rules cannot be had or kept.
+/// A failure of the rule store.
 #[derive(Debug, thiserror::Error)]
 #[error("remembered rules cannot be used: {reason}")]
 pub struct RuleStoreError {
-    /// What is wrong, and what to do about it.
+    /// The problem and its remedy.
     pub reason: String,
-    /// What the storage said.
+    /// The error of the storage.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// Keeps remembered rules. Called from threads that may wait, so an adapter simply does its work; what it says is
-/// done survives a loss of power.
+/// Stores remembered rules. The methods may block. A write that returned `Ok` must survive a power failure, because the
+/// approval is recorded after it.
 pub trait RuleStore: Send + Sync + 'static {
-    /// All of them, expired ones too. An error means that none may count.
+    /// All rules, including expired ones. After an error no rule counts.
     fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError>;
 
-    /// Keeps one, in place of one with the same id.
+    /// Stores a rule, in place of the rule with the same id.
     fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError>;
 
-    /// Drops one; `false` where there was none.
+    /// Removes a rule. Returns `false` if there is none with this id.
     fn forget(&self, id: &str) -> Result<bool, RuleStoreError>;
 }
 
-/// Keeps rules as long as the host.
+/// Keeps rules in memory.
 #[derive(Default)]
 pub struct MemoryRules {
     rules: Mutex<Vec<RememberedRule>>,

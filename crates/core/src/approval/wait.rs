@@ -1,5 +1,5 @@
-//! The stage between the decision and the schedule: a call that must be approved raises its question, waits for the
-//! answer and goes on with it, also in the next host.
+//! The stage between the decision and the schedule: a call that needs approval raises its question, waits for the
+//! answer and continues with it, also after a restart of the host.
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -30,7 +30,7 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// Decides on a call whose question an earlier host raised.
+/// Decides on a call whose question was raised by an earlier host.
 pub(crate) async fn decide_resumed(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -40,8 +40,8 @@ pub(crate) async fn decide_resumed(
     still_asked(host, call).await.unwrap_or(step)
 }
 
-/// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
-/// been a hook, and hooks see a call once.
+/// A resumed call still needs its approval if the rules allow it now. The question may have come from a hook, hooks see
+/// a call only once, and a fresh decision would let the call pass without the hook's vote. A deny of today does count.
 async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageExit> {
     let is_allowed = call
         .findings
@@ -65,7 +65,7 @@ async fn still_asked(host: &HostInner, call: &mut PipelineCall) -> Option<StageE
     Some(StageExit::Next(Stage::AwaitApproval))
 }
 
-/// Goes on with a call of an earlier life where its hooks left it.
+/// Resumes a call of an earlier host after its hooks.
 pub(crate) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let answered = call
         .asking
@@ -82,7 +82,7 @@ pub(crate) fn take_up(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     go_on(host, call, yes, one_use, None)
 }
 
-/// Waits for a person's word, where there is a person.
+/// Asks an operator, if the host has one.
 pub(crate) async fn await_approval(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -133,7 +133,7 @@ fn admitted(call: &mut PipelineCall) -> StageExit {
     StageExit::Next(Stage::Admit)
 }
 
-/// Asks, and waits for what comes of it.
+/// Raises or joins a question and waits for its answer.
 async fn ask(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -172,7 +172,7 @@ async fn ask(
                 give_back(host, call);
                 return take_late(host, call, late);
             }
-            // As long as the journal takes for one record.
+            // The wait lasts as long as one record of the journal.
             QuestionAdmission::Busy(mut over) => {
                 let _ = over.changed().await;
             }
@@ -193,7 +193,7 @@ async fn ask(
         since: Instant::now(),
     });
     let word = wait(host, call, &mut seat).await;
-    // A call that its host leaves open stays parked: its callers must not take the answer they get for its end.
+    // A call that its host leaves open stays parked. Otherwise its callers would take `approval_pending` for its end.
     if !call.asking.left_open {
         call.live.parking().unpark();
     }
@@ -215,8 +215,8 @@ fn name(call: &PipelineCall) -> &str {
         .map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
 }
 
-/// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
-/// question is gone: the call asks anew when it comes.
+/// Restores the question of a call whose caller got `approval_pending`. If the facts of the call changed, the question
+/// is gone, and the call asks anew when it comes again.
 pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
     let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
     if call.progress.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
@@ -234,15 +234,15 @@ pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
     }
 }
 
-/// An id stands for one question: an answer is about the text that the operator saw under its id. So a call whose facts
-/// changed asks under a new id, and a recovered call that asks the same question keeps its id and its time.
+/// An id stands for one question, because an answer is about the text that the operator saw under this id. A call whose
+/// facts changed asks under a new id. A recovered call that asks the same question keeps the id and its expiry.
 fn terms(call: &PipelineCall, hashes: ApprovalHashes, timeout: SignedDuration) -> QuestionTerms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
     if let Some(asked) =
         earlier.filter(|asked| asked.hash == hashes.whole && call.asking.asked.is_none())
     {
-        // The clock may have been set back while no host ran: nobody gets more time than they had.
+        // The clock may have been set back while no host ran. The time left never exceeds the original time.
         let whole = asked.expires_at.duration_since(asked.asked_at);
         let left = asked
             .expires_at
@@ -276,7 +276,8 @@ fn terms(call: &PipelineCall, hashes: ApprovalHashes, timeout: SignedDuration) -
     }
 }
 
-/// Nobody sees a question that is not on record.
+/// Records the question before an operator can see it. An answer to an unrecorded question could not be resolved after
+/// a crash.
 async fn put_on_record(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -304,7 +305,7 @@ async fn put_on_record(
     Ok(())
 }
 
-/// What ends the waiting beside an answer.
+/// The events that end the wait without an answer.
 enum ApprovalInterruption {
     Canceled,
     PatienceOver,
@@ -344,7 +345,7 @@ async fn wait(
             }
         };
         if seat.leave(why) == QuestionLeaveReply::NotNow {
-            // An answer is being written down, and it is for this call too. Should that fail, it leaves then.
+            // An answer for this call is being recorded. If the record fails, the next iteration leaves.
             seat.changed().await;
             continue;
         }
@@ -363,7 +364,7 @@ async fn wait(
     }
 }
 
-/// The answer came before the call did: its caller had stopped waiting and comes again.
+/// The answer arrived before the call: the caller had stopped waiting and calls again.
 fn take_late(host: &HostInner, call: &mut PipelineCall, late: ApprovalGrant) -> StageExit {
     match late.word.clone() {
         ApprovalAnswer::Yes(yes) => go_on(host, call, yes, OneUse(true), Some(late)),
@@ -386,8 +387,8 @@ fn refused(call: &mut PipelineCall, no: ApprovalRejection, kept: KeptVerdictFlag
     StageExit::End(ending)
 }
 
-/// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
-/// stands, and an ask is what this yes is for.
+/// Continues an approved call. It is decided again, because the rules or its arguments may have changed. A deny of the
+/// new decision counts; an ask is answered by this approval.
 fn go_on(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -418,7 +419,7 @@ fn go_on(
     StageExit::Next(Stage::Decide)
 }
 
-/// Puts other arguments in place of the call's own, checked like those.
+/// Replaces the arguments of the call by the operator's, after the same validation.
 fn edit(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -444,15 +445,16 @@ fn edit(
     Ok(())
 }
 
-/// The call begins to run: a yes that was good for one call is used up.
+/// Marks the approval as used, because the call begins to run.
 pub(crate) fn spend(call: &mut PipelineCall) {
     if let Some(approval) = &mut call.asking.approval {
         approval.spent = true;
     }
 }
 
-/// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
-/// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
+/// Returns the approval of a call that ends before it ran. A kept answer is kept again. A direct answer is kept if the
+/// host rejected the call, for example because its queue was full: the operator is then not asked again when the call
+/// is repeated.
 pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
     let Some(CallApproval {
         yes,
@@ -472,7 +474,7 @@ pub(crate) fn give_back(host: &HostInner, call: &mut PipelineCall) {
     );
     let late = match (grant.take(), call.asking.asked, host.approval.mode) {
         (Some(late), _, _) => late,
-        // A yes to an earlier question of this call says nothing about the one it asked since.
+        // An approval of an earlier question of this call does not answer its latest question.
         (None, Some(asked), Approvals::Ask { grant_for, .. })
             if not_taken && asked.ask_id == yes.ask_id =>
         {

@@ -1,4 +1,4 @@
-//! A dry run, told: what would happen to a call, layer by layer, why, and what would change it.
+//! The dry run of a call, layer by layer: the expected outcome, its reasons, and the changes that would alter it.
 
 mod ahead;
 mod layers;
@@ -24,48 +24,48 @@ pub use layers::{
     SurfaceExplanation,
 };
 
-/// What would happen to a call.
+/// The expected course of a call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// The tool as asked for.
+    /// The tool name of the request.
     pub tool: String,
-    /// The tool it means.
+    /// The tool that the name resolves to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<ToolId>,
-    /// Whether the surface shows it.
+    /// The tool's visibility on the surface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
-    /// The stages reached, the last of them only looked at.
+    /// The stages that the call reached. The last one was not run.
     pub stages: Vec<Stage>,
-    /// What it would touch.
+    /// The effects of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
-    /// What hooks did.
+    /// The runs of hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRun>,
-    /// What was decided.
+    /// The decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// The same for each part of it: every command, path and request.
+    /// The decision on each part of the call: commands, paths and URLs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartDecision>,
-    /// What each layer has to say.
+    /// The explanation of each layer.
     pub layers: LayerExplanations,
-    /// What would lead to another outcome.
+    /// The changes that would lead to another outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_change: Vec<DecisionAlternative>,
-    /// Whether it would run, at once or after a wait, without anybody being asked.
+    /// Whether the call would run without a question, at once or after a wait.
     pub would_run: bool,
-    /// Whether a person would be asked.
+    /// Whether an operator would be asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub would_ask: bool,
-    /// Why the scheduler would refuse it if it came now, whatever was decided.
+    /// Why the scheduler would refuse the call now, regardless of the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_now: Option<String>,
-    /// How it would end before running.
+    /// The outcome, if the call would end before it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// And why.
+    /// The error of that outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
 }
@@ -127,7 +127,7 @@ pub(crate) fn explain(host: &HostInner, mut call: PipelineCall) -> Explanation {
     explanation
 }
 
-/// The story of the decision, where one was made.
+/// The account of the decision, if there is one.
 fn account(host: &HostInner, call: &PipelineCall) -> Account {
     let (Some(resolved), Some(effects), Some(decision)) = (
         &call.findings.resolved,
@@ -148,7 +148,7 @@ fn account(host: &HostInner, call: &PipelineCall) -> Account {
 }
 
 impl Explanation {
-    /// Takes secrets out of whatever repeats parts of the call.
+    /// Redacts all texts that quote the call.
     fn clean(&mut self, redactor: &CallRedactor) {
         let text = |text: &mut String| {
             if let std::borrow::Cow::Owned(clean) = redactor.text(text) {
@@ -199,13 +199,13 @@ impl Explanation {
         }
     }
 
-    /// What was decided, where that came up.
+    /// The decision's behavior, if there is a decision.
     pub fn behavior(&self) -> Option<Behavior> {
         self.decision.as_ref().map(|decision| decision.behavior)
     }
 }
 
-/// A resource's name as others may see it, where that is another.
+/// The redacted form of a resource key, if it differs.
 pub(crate) fn clean_key(redactor: &CallRedactor, key: &ResourceKey) -> Option<ResourceKey> {
     match redactor.text(key.as_str()) {
         std::borrow::Cow::Borrowed(_) => None,

@@ -1,4 +1,4 @@
-//! Which step runs at each stage of a call: chosen when the call begins, so that the loop has no special cases.
+//! The stage plan: the step of each stage, chosen when the call begins, so that the loop has no special cases.
 
 use toolpost_model::Stage;
 
@@ -8,20 +8,19 @@ use crate::{
     invocation::{AcknowledgementTiming, PipelineCall},
 };
 
-/// How the loop is driven.
+/// The kind of run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallRunKind {
-    /// For a caller who waits.
+    /// A call with a caller.
     Live(AcknowledgementTiming),
-    /// For a call the last host left open. Only what may run twice is run.
+    /// A call that the last host left open. It runs only if a repeat is safe.
     Recovered,
-    /// For a call that was waiting for a person's answer when the last host went. It runs once it has a yes.
+    /// A call that waited for approval when the last host stopped. It runs after an approval.
     Resumed,
     /// For `explain`.
     Dry,
 }
 
-/// A step of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StageStep {
     Resolve,
@@ -29,21 +28,20 @@ pub(super) enum StageStep {
     Validate,
     Observe,
     PreHooks,
-    /// Answers the call from a recording.
+    /// Answers the call from a cassette.
     Replay,
-    /// Takes a resumed call's arguments from its record: the hooks saw the call before.
+    /// Takes a resumed call's arguments from its record, because the hooks have seen the call already.
     TakeUp,
     Decide,
-    /// Decides on a resumed call, which still needs its approval where the rules allow it by now.
+    /// Decides on a resumed call, which needs its approval even if the rules allow it now.
     DecideResumed,
     AwaitApproval,
     Admit,
     Execute,
-    /// Leaves the loop.
     Stop,
 }
 
-/// The step of each stage that differs between calls.
+/// The steps that differ between calls.
 pub(super) struct StagePlan {
     pre_hooks: StageStep,
     decide: StageStep,
@@ -94,7 +92,7 @@ impl StagePlan {
         }
     }
 
-    /// Whether an end at `stage` gives way to the recording: the recorded result counts, not what this host found.
+    /// Whether the cassette overrides an end at `stage`: the recorded result counts, not the findings of this host.
     pub(super) fn is_overruled_by_replay(&self, stage: Stage) -> bool {
         self.pre_hooks == StageStep::Replay && stage < Stage::PreHooks
     }

@@ -1,4 +1,4 @@
-//! After a restart: every call the last host left open gets its end, as the durability table says.
+//! Recovery: gives an end to each call that the last host left open, or resumes it.
 
 mod left;
 
@@ -34,29 +34,30 @@ use crate::{
 };
 use left::{LeftBehind, LeftQuestion, OpenCall, UnfinishedQuestion};
 
-/// How many records are read at a time.
+/// The number of records in one read.
 const PAGE: usize = 1_000;
 
-/// Answers of so long ago may not have been heard.
+/// A caller may have missed an answer that is younger than this when the host stopped.
 const UNHEARD_FOR: SignedDuration = SignedDuration::from_mins(10);
-/// So many records are looked at for answers that may not have been heard, and so many kept for a session.
+/// The limit of records that are searched for missed answers, and the limit of request ids that a session keeps.
 const UNHEARD_RECORDS: u64 = 20_000;
 const UNHEARD_KEPT: usize = 1_024;
 const UNHEARD_PAGE: usize = 256;
 
-/// What is to be done with an open call.
+/// The treatment of an open call.
 enum RecoveryAction {
     RunAgain,
-    /// It was asked about: it goes on once there is a yes, or with the one there is.
+    /// The call waited for approval: it waits again, or continues with an approval that is on record.
     Resume(Box<RecoveredQuestion>),
-    /// It was asked about, and this host has nobody to ask. It stays open for one that has.
+    /// The call waited for approval, and this host has no operator. It stays open for a host that has one.
     Leave,
     End(CallEnding),
 }
 
 impl LeftBehind {
     fn plan(&mut self, call: &OpenCall, approvals: Approvals, now: Timestamp) -> RecoveryAction {
-        // Not even an idempotent write is run again: what it would write over may have changed since.
+        // A started call is never run again, not even an idempotent write: between the crash and this start a person
+        // may have changed the file that the write would replace.
         if call.started {
             RecoveryAction::End(result::outcome_unknown())
         } else if call.call.parent.is_some() {
@@ -107,7 +108,7 @@ impl LeftBehind {
                 Approvals::Ask { .. } => earlier(None),
             };
         };
-        // An answer that nobody waited for is for one call.
+        // An answer without waiting calls is for one call.
         if answer.is_taken {
             return RecoveryAction::End(result::restarted(
                 "the answer to its question was for another call",
@@ -127,12 +128,15 @@ impl LeftBehind {
     }
 }
 
-/// Whether a call was to run after others.
+/// Whether a call was to run after other calls of its batch.
 fn waits_for_siblings(place: &BatchPlace) -> bool {
     !place.depends_on.is_empty() || place.ordering == BatchOrdering::Serial
 }
 
-/// Finds what the last host left behind, and the number of the last record.
+/// Finds the open calls and questions of the last host, the number of the last record, and the recorded catalog.
+///
+/// Only the records since the last start are read, plus the records of the calls that this start carried over. So each
+/// start must name every call that is still open: see `mark_start`.
 async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, CatalogFollower), JournalError> {
     let journal = &*host.record.journal;
     let start = journal.last_start().await?;
@@ -155,7 +159,7 @@ async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, CatalogFollow
                     .filter(|row| row.seq < start),
             );
         }
-        // In the order they were written: an answer stands among the records of one of the calls that asked.
+        // In the order of writing, because an answer may be among the records of another call with the same question.
         carried.sort_unstable_by_key(|row| row.seq);
         carried.iter().for_each(|row| left.follow(row));
     }
@@ -176,7 +180,7 @@ async fn left_behind(host: &HostInner) -> Result<(LeftBehind, u64, CatalogFollow
     Ok((left, after, told))
 }
 
-/// Where the catalog was told, unless those records were removed since.
+/// The position of the recorded catalog, unless these records were removed since.
 async fn still_there(
     host: &HostInner,
     told: Option<CatalogOnRecord>,
@@ -191,8 +195,9 @@ async fn still_there(
     Ok(told.filter(|_| rows.first().is_some_and(is_it)))
 }
 
-/// Requests that were answered shortly before the last host went, or not at all, by session, oldest first. Looks
-/// back over starts: a host may have died again before anybody came back for an answer.
+/// The request ids, by session and oldest first, whose answers the callers may have missed: requests without an answer,
+/// and those answered shortly before the last host stopped. The search goes back over earlier starts, because a host
+/// may have crashed again before any caller came back.
 async fn unheard(
     host: &HostInner,
     open: &[OpenCall],
@@ -210,7 +215,7 @@ async fn unheard(
                 usize::try_from(before - after).unwrap_or(UNHEARD_PAGE),
             )
             .await?;
-        // Where the oldest records are gone, the page begins with later ones.
+        // If the oldest records were removed, the page begins with later records.
         rows.retain(|row| row.seq <= before);
         before = after;
         let recent = rows.iter().rev().take_while(|row| row.record.at >= oldest);
@@ -244,14 +249,19 @@ async fn unheard(
     Ok(unheard)
 }
 
-/// What goes on after the start is marked.
+/// The calls and questions that continue after the start is recorded.
 #[derive(Default)]
 struct GoesOn {
     calls: Vec<(OpenCall, CallRunKind, Option<RecoveredQuestion>)>,
     carried: BTreeSet<InvocationId>,
 }
 
-/// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
+/// Ends the calls that cannot continue, records the start, and resumes the rest. Called once, before the host accepts
+/// calls.
+///
+/// The order protects against a second crash. The ends come first: recovery reads only from the last start, so a start
+/// record before them would hide a call that still has no end. The start record comes before the resumed calls and
+/// lists them as carried, so the next recovery finds them even if no record of theirs follows.
 pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError> {
     let (mut left, end, told) = left_behind(host).await?;
     if let Some(last) = host
@@ -277,7 +287,8 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
                 ended.progress.stage = Stage::Map;
                 drive(host, &mut ended, CallRunKind::Recovered).await;
                 if host.journal_failing() {
-                    // Going on would put the start behind a call that has no end, and nobody would look again.
+                    // Stops here, because a start record after a call without an end would hide that call from every
+                    // later recovery.
                     return Err(JournalError::Broken(
                         "the end of a call left open could not be written, usually because its disk is full; \
                          make room and start again"
@@ -356,7 +367,7 @@ async fn mark_start(
     host.begin_telling(told).await
 }
 
-/// A question that no call waits for: its answer is kept again, or it is put on the table again.
+/// Restores a question without waiting calls, or keeps its answer again.
 async fn take_back(host: &Arc<HostInner>, mut question: LeftQuestion, now: Timestamp) {
     if let Some((answer, until)) = question.kept_answer(now) {
         let Some(word) = answer.word() else { return };

@@ -1,4 +1,4 @@
-//! Layer 1: a declaration takes its place in the catalog under names that no other tool has.
+//! Layer 1: a declaration enters the catalog under names that no other tool has.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{catalog::SourceTools, port::SourceIndex};
 
-/// The longest name model providers accept.
+/// The longest name that model providers accept.
 const WIRE_NAME_LIMIT: usize = 64;
 
 /// A tool in the catalog: its declaration with the operator's settings applied, its name on the wire and its
@@ -25,19 +25,18 @@ pub struct CatalogEntry {
     name: Box<str>,
     pub(crate) source: SourceIndex,
     pub(crate) source_name: Arc<str>,
-    /// Who vouches for the class and effects of its calls.
+    /// The origin of the class and the effects of its calls.
     pub(crate) origin: EffectOrigin,
-    /// Who states the effects of a single call; `None` where nobody is listened to.
+    /// The origin of the effects of a single call; `None` if the source is not trusted with them.
     pub(crate) stated_by: Option<EffectOrigin>,
-    /// What the operator set for it.
     pub(crate) settings: ToolSettings,
-    /// How many calls of its source the operator lets run at the same time.
+    /// The operator's limit of concurrent calls of its source.
     pub(crate) source_concurrency: Option<usize>,
     input: Schema,
     output: Option<Schema>,
 }
 
-/// Something an operator should know about the catalog.
+/// A notice about the catalog for operators.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogNotice {
     /// A tool wanted a bare name that another tool has, and got a longer one.
@@ -45,9 +44,9 @@ pub enum CatalogNotice {
     Namespaced {
         /// The tool.
         tool: ToolId,
-        /// The name it wanted.
+        /// The wanted name.
         wanted: String,
-        /// The name it has.
+        /// The name that it got.
         name: String,
         /// The tool that has the wanted name.
         holder: ToolId,
@@ -62,12 +61,12 @@ pub enum CatalogNotice {
         /// The tool that was left out.
         refused: ToolId,
     },
-    /// A tool of a mount plan has the name of a native tool, as the operator said.
+    /// A mount plan's tool replaces a native tool, by the operator's setting.
     #[error("`{native}` is not served: `{by}` replaces it (`amplifier.replace_native`)")]
     NativeReplaced {
         /// The native tool.
         native: ToolId,
-        /// The tool that has its name.
+        /// The replacing tool.
         by: ToolId,
     },
     /// A name under `amplifier.replace_native` that replaces nothing.
@@ -78,18 +77,18 @@ pub enum CatalogNotice {
         /// The name.
         name: String,
     },
-    /// A rule or setting that loosens names an outside tool by its bare name, and so does not mean it.
+    /// A rule or setting that loosens names an outside tool by its bare name, and therefore does not apply to it.
     #[error(
         "{what} does not mean {}: an outside tool is named by its id\nhint: write {}",
         quoted_list(.meant.iter().map(ToolId::as_str)),
         quoted_list(.instead.iter().map(String::as_str))
     )]
     BareName {
-        /// The rule or setting, and where it stands.
+        /// The rule or setting, and its place.
         what: String,
         /// The tools that have such a name.
         meant: Vec<ToolId>,
-        /// The lines that would mean them.
+        /// The lines that would apply to them.
         instead: Vec<String>,
     },
     /// Two tools want one name; the first one keeps it.
@@ -97,7 +96,7 @@ pub enum CatalogNotice {
     NameTaken {
         /// The tool that was left out.
         refused: ToolId,
-        /// The name both want.
+        /// The name.
         name: String,
     },
     /// An alias was dropped because the name belongs to another tool.
@@ -108,33 +107,33 @@ pub enum CatalogNotice {
         /// The alias.
         alias: String,
     },
-    /// A schema no call could be checked against.
+    /// The tool's schema is unusable.
     #[error("tool `{tool}` was left out: {reason}")]
     BadSchema {
         /// The tool.
         tool: ToolId,
-        /// What is wrong with its schema.
+        /// The fault of the schema.
         reason: String,
     },
-    /// A name the operator gave is another tool's.
+    /// The operator's name for a tool belongs to another tool.
     #[error(
         "`{tool}` keeps the name `{kept}`: `{wanted}`, which the settings give it, is taken by another tool"
     )]
     RenameTaken {
         /// The tool.
         tool: ToolId,
-        /// The name it was to get.
+        /// The operator's name.
         wanted: String,
-        /// The name it has.
+        /// The name that it keeps.
         kept: String,
     },
-    /// Settings for a tool nobody offers.
+    /// Settings for a tool that does not exist.
     #[error("the settings under `tools.{name}` fit no tool")]
     UnusedSettings {
         /// The key.
         name: String,
     },
-    /// A rule that speaks of no tool there is.
+    /// A rule that matches no tool.
     #[error("the rule `{rule}` ({place}) fits no tool")]
     UnmatchedRule {
         /// The rule's line.
@@ -142,16 +141,16 @@ pub enum CatalogNotice {
         /// File and line, or the flag.
         place: String,
     },
-    /// Settings for a source that is not there.
+    /// Settings for a source that does not exist.
     #[error("the settings under `sources.{name}` fit no source")]
     UnusedSource {
         /// The key.
         name: String,
     },
-    /// A source, or a part of one, is not there.
+    /// A source, or a part of one, is missing.
     #[error("{0}")]
     Unavailable(SourceProblem),
-    /// Tools that a source lists are left out.
+    /// A source left out some of its tools.
     #[error("{0}")]
     Source(String),
     /// A remembered rule that names no tool exactly, and whose question is no longer on record.
@@ -163,12 +162,11 @@ pub enum CatalogNotice {
         /// The rule's line.
         rule: String,
     },
-    /// What was remembered from approvals could not be read.
+    /// The remembered rules could not be read.
     #[error("nothing that was remembered from approvals counts: {0}")]
     RememberedRules(String),
 }
 
-/// So many names fit into one message.
 const LISTED_NAMES: usize = 3;
 
 /// Up to [`LISTED_NAMES`] names in backticks.
@@ -186,12 +184,12 @@ fn quoted_list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 }
 
 impl CatalogEntry {
-    /// The name callers use.
+    /// The tool's wire name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name in texts that people and models read. A tool that is in no list is known by its id alone.
+    /// The name in texts for people and models. A tool that is in no list is shown by its id.
     pub fn label(&self) -> &str {
         if self.is_listed() {
             &self.name
@@ -208,7 +206,7 @@ impl CatalogEntry {
         }
     }
 
-    /// What it is.
+    /// The declaration.
     pub fn declaration(&self) -> &Declaration {
         &self.declaration
     }
@@ -228,7 +226,7 @@ impl CatalogEntry {
         self.output.as_ref()
     }
 
-    /// The class all of its calls have, where that is known and vouched for.
+    /// The class of all its calls, if it is fixed and from a trusted origin.
     pub(crate) fn fixed_class(&self) -> Option<EffectClass> {
         match self.declaration.interface.safety.class {
             ClassFact::Always(class) => Some(Effects::of(class).as_stated_by(self.origin).class),
@@ -236,7 +234,7 @@ impl CatalogEntry {
         }
     }
 
-    /// The class that a list shows: the one all calls are decided with, or the worst where the input tells it.
+    /// The class that a list shows: the fixed one, or the worst possible one if it depends on the input.
     pub fn listed_class(&self) -> EffectClass {
         let stated = self.declaration.interface.safety.class.worst();
         Effects::of(stated).as_stated_by(self.origin).class
@@ -250,7 +248,7 @@ impl CatalogEntry {
     }
 }
 
-/// Names, configures and compiles a declaration, or says why it cannot be taken.
+/// Names, configures and compiles a declaration, or returns the reason why it cannot be admitted.
 pub(super) fn admit(
     mut declaration: Declaration,
     from: &SourceTools,
@@ -290,7 +288,8 @@ pub(super) fn admit(
             name
         }
         Some(wanted) => {
-            // Rules know a tool by its id and its aliases, and somebody will write one with the name they see.
+            // Rules match a tool by its id and its aliases. Operators also write rules with the wire name that they
+            // see, so it becomes an alias.
             if wanted != id.name() && !declaration.aliases.contains(&wanted) {
                 declaration.aliases.push(wanted.clone());
             }
@@ -332,8 +331,8 @@ pub(super) fn admit(
     Ok((entry, notices))
 }
 
-/// The name a tool would have if it were the only one. A bare name that has a `__` could be the namespaced name of another
-/// source's tool, so it is namespaced itself.
+/// The name of the tool if there were no others. A bare name with a `__` could be the namespaced name of another
+/// source's tool, so such a tool is namespaced too.
 pub(super) fn wanted_name(id: &ToolId, naming: WireNaming) -> String {
     match naming {
         WireNaming::Bare if !id.name().contains("__") => legal(id.name()),
@@ -341,7 +340,7 @@ pub(super) fn wanted_name(id: &ToolId, naming: WireNaming) -> String {
     }
 }
 
-/// The name a tool gets unless the operator gives it one, or the name that is taken.
+/// The tool's name without a setting of the operator, or the name that is taken.
 fn wire_name(id: &ToolId, naming: WireNaming, catalog: &Catalog) -> Result<String, String> {
     let wanted = wanted_name(id, naming);
     // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
@@ -372,8 +371,8 @@ fn namespaced(
     })
 }
 
-/// A name every model provider takes: letters, digits, `_` and `-`, at most 64. What does not fit is replaced
-/// and a hash of the original added, so that two names never become one; the id keeps the original.
+/// A name that every model provider accepts: letters, digits, `_` and `-`, at most 64. Other characters are replaced
+/// and a hash of the original is added, so that two names never become one; the id keeps the original.
 fn legal(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.len() <= WIRE_NAME_LIMIT && name.chars().all(fits) {

@@ -1,4 +1,4 @@
-//! Putting on record what can be called and who sees it, before the calls that stand on it.
+//! Records the catalog and the surfaces, before the calls that refer to them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,22 +16,21 @@ use crate::{
     },
 };
 
-/// What this host has on record of its tools and surfaces.
+/// The tools and surfaces that this host has on record.
 #[derive(Default)]
 pub(crate) struct RecordedDeclarations {
-    /// `None` before the start is on record: what is written then would belong to the host before.
+    /// `None` until the host's start is on record: an earlier record would belong to the previous host.
     catalog: tokio::sync::Mutex<Option<RecordedCatalog>>,
     surfaces: Mutex<HashSet<SurfaceId>>,
 }
 
-/// The catalog that the record tells.
 #[derive(Default)]
 struct RecordedCatalog {
     on_record: Option<CatalogOnRecord>,
     tools: HashMap<ToolId, [u8; 32]>,
 }
 
-/// More surfaces than this are not remembered as written; one of them may be written again.
+/// The limit of remembered surfaces. A surface beyond it may be recorded again.
 const REMEMBERED_SURFACES: usize = 1 << 16;
 
 fn tools_of(catalog: &Catalog) -> impl Iterator<Item = (&ToolId, [u8; 32])> {
@@ -40,12 +39,13 @@ fn tools_of(catalog: &Catalog) -> impl Iterator<Item = (&ToolId, [u8; 32])> {
 }
 
 impl HostInner {
-    /// Whether the record tells the catalog as it is now.
+    /// Whether the recorded catalog is the present one.
     pub(crate) fn is_told_by(&self, on_record: &CatalogOnRecord) -> bool {
         self.state.catalog.current.load().digest().whole == on_record.digest
     }
 
-    /// The start is on record; what follows is of this host. `on_record` is what the hosts before it told last.
+    /// Called after the start is on record: later records belong to this host. `on_record` is the last catalog of
+    /// earlier hosts.
     pub(crate) async fn begin_telling(
         &self,
         on_record: Option<CatalogOnRecord>,
@@ -65,7 +65,7 @@ impl HostInner {
         self.tell_catalog().await
     }
 
-    /// Puts on record what can be called now, where the record says otherwise.
+    /// Records the present catalog, if the recorded one differs.
     pub(crate) async fn tell_catalog(&self) -> Result<(), JournalError> {
         let mut told = self.state.catalog.declared.catalog.lock().await;
         let Some(told) = told.as_mut() else {
@@ -101,7 +101,8 @@ impl HostInner {
         removed.sort_unstable();
         let bodies =
             declared::catalog_bodies(digest, whole, texts, &removed, catalog.unavailable());
-        // Should one of the pieces fail, what is told is neither the old nor the new, and the whole is told again.
+        // If one of the parts cannot be written, the record holds neither the old catalog nor the new one. The state is
+        // therefore taken out first, and the next try records the catalog as a whole.
         let before = std::mem::take(told);
         let mut from = before.on_record.map(|on_record| on_record.from);
         for body in bodies {
@@ -115,7 +116,7 @@ impl HostInner {
         Ok(())
     }
 
-    /// Puts a surface on record, with the catalog it looks at, unless this host did so before.
+    /// Records a surface and its catalog, unless this host did so before.
     pub(crate) async fn tell_surface(&self, surface: &Surface) -> Result<(), JournalError> {
         let write = || async {
             if self

@@ -1,5 +1,5 @@
-//! Listing and looking up tools for a session. Deferred tools that are shown may be called from then on, and the first time
-//! that a session is shown one is on record.
+//! Listing and finding tools for a session. The session may call the deferred tools that it is shown, and the first
+//! time is recorded.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl HostInner {
-    /// Puts those of the deferred tools on record that a session was not shown before, and lets it call them from then on. A
-    /// tool whose discovery could not be recorded stays undiscovered, so that the next list records it.
+    /// Records the deferred tools that the session sees for the first time, and lets it call them from then on. A tool
+    /// whose discovery could not be recorded stays undiscovered, so the next list records it.
     async fn discover(
         &self,
         session: &Session,
@@ -40,7 +40,7 @@ impl HostInner {
             facets: None,
             body: written(&body, expected),
         };
-        // A list is answered also while the journal cannot be written. The calls that follow from it are not.
+        // A list is answered even if the journal cannot be written. The calls of these tools are then refused.
         if self.append(record, AppendStrength::Committed).await.is_ok() {
             session.discover(body.tools);
         }
@@ -48,7 +48,7 @@ impl HostInner {
 }
 
 impl Host {
-    /// Lists or searches the tools a session may see. Deferred tools that are listed count as shown.
+    /// Lists or searches the tools that a session may see. Listed deferred tools count as discovered.
     pub async fn list(&self, session: &Session, filter: &ToolFilter) -> Vec<SurfaceEntry> {
         session.touch();
         self.inner.freshen_sources().await;
@@ -84,7 +84,7 @@ impl Host {
         listed
     }
 
-    /// One tool by name, where the session may see it. Counts as shown.
+    /// One tool by name, if the session may see it. It counts as discovered.
     pub async fn show(&self, session: &Session, name: &str) -> Option<SurfaceEntry> {
         session.touch();
         let surface = self.surface(session);

@@ -1,4 +1,4 @@
-//! Layer 2: the operator's settings on top of what a tool says of itself.
+//! Layer 2: the operator's settings on top of a tool's own interface.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use toolpost_model::{
 
 use super::{CatalogEntry, CatalogNotice};
 
-/// What of a tool's settings can only restrict it: all that counts where a bare name happens to fit an outside tool.
+/// The settings that can only restrict a tool. No others apply to an outside tool that a bare name happens to match.
 fn restrictions(settings: &ToolSettings) -> ToolSettings {
     let mut restrictions = ToolSettings::default();
     restrictions.surface.enabled = settings.surface.enabled.filter(|enabled| !enabled);
@@ -26,36 +26,36 @@ fn restrictions(settings: &ToolSettings) -> ToolSettings {
     restrictions
 }
 
-/// How far the word of a source counts.
+/// The trust in a source's statements about its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceTrust {
-    /// Nothing that it says of how its tools behave counts.
+    /// Statements about behaviour are ignored.
     None,
-    /// What it says may make a call look worse, never better.
+    /// Statements may tighten the treatment of a call, never loosen it.
     Claims,
-    /// Its word is as good as that of code compiled into the host.
+    /// Statements count like those of compiled-in code.
     Full,
 }
 
-/// What an operator can set for a source.
+/// The operator's settings for a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceSettings {
-    /// How far its word counts; without it, as far as the source itself says.
+    /// The trust in the source; by default, the source's own origin decides.
     pub trust: Option<SourceTrust>,
-    /// How many calls of its tools run at the same time.
+    /// The limit of concurrent calls of its tools.
     pub concurrency: Option<usize>,
 }
 
-/// The operator's settings, asked for each tool when the catalog is built.
+/// The operator's settings, read for each tool when the catalog is built.
 pub trait OperatorSettings: Send + Sync + 'static {
-    /// The settings of a tool of the source of that name. A key that does not
-    /// [name the tool exactly](toolpost_model::ToolPattern::names_exactly) may only restrict the tool.
+    /// The settings of a tool from the source of that name. A key that does not [name the tool
+    /// exactly](toolpost_model::ToolPattern::names_exactly) may only restrict the tool.
     fn of(&self, tool: &Declaration, source: &str) -> Option<ToolSettings>;
 
-    /// The names and patterns under which something is set, so that one that fits no tool can be pointed out.
+    /// The names and patterns of all settings, so that a notice can name one without a tool.
     fn names(&self) -> Vec<String>;
 
-    /// Those of the [`names`](Self::names) under which something is set that loosens.
+    /// The [`names`](Self::names) with a setting that loosens.
     fn loosening_names(&self) -> Vec<String> {
         self.names()
     }
@@ -65,31 +65,31 @@ pub trait OperatorSettings: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether a mount plan's tool of this name is served in place of the native one.
+    /// Whether a mount plan's tool of this name replaces the native one.
     fn replaces_native(&self, name: &str) -> bool {
         let _ = name;
         false
     }
 
-    /// The names that the operator lists for [`replaces_native`](Self::replaces_native), so that one that replaces
-    /// nothing can be pointed out.
+    /// The names that the operator lists for [`replaces_native`](Self::replaces_native), so that a notice can name one
+    /// that replaces nothing.
     fn replaced_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What is set for a source.
+    /// The settings of a source.
     fn source(&self, name: &str) -> SourceSettings {
         let _ = name;
         SourceSettings::default()
     }
 
-    /// The sources for which something is set.
+    /// The sources with settings.
     fn source_names(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Settings by name or id; the id is looked at first, as it is the more exact of the two.
+/// Settings by name or id; the id comes first, because it is more exact.
 impl OperatorSettings for HashMap<String, ToolSettings> {
     fn of(&self, tool: &Declaration, _source: &str) -> Option<ToolSettings> {
         let id = &tool.tool_id;
@@ -108,7 +108,7 @@ impl OperatorSettings for HashMap<String, ToolSettings> {
     }
 }
 
-/// What remains of a declaration when its source is trusted so far, and who vouches for it then.
+/// The declaration as far as the source is trusted, and the origin of its statements.
 pub(super) fn heard(
     trust: Option<SourceTrust>,
     own: EffectOrigin,
@@ -164,7 +164,7 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     }
     if let Some(required) = settings.permission.approval_required {
         interface.permission.approval_required = required;
-        // The operator's word, either way, takes the place of the tool's own.
+        // The operator's setting, in either direction, replaces the tool's own request.
         interface.permission.approval_requested = false;
     }
     let execution = &mut interface.execution;
@@ -175,8 +175,8 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     meanings.extend(meant.iter().cloned());
 }
 
-/// The schema as a caller should see it: what is filled in need not be sent. The values themselves are not told, since
-/// they may be nobody's business.
+/// The schema for callers: fields with a default of the operator are optional. The default values are not shown,
+/// because they may be private.
 fn optional(schema: &Arc<Value>, defaults: &Map<String, Value>) -> Arc<Value> {
     let mut schema = Arc::clone(schema);
     let required = schema.get("required").and_then(Value::as_array);
@@ -194,7 +194,7 @@ fn optional(schema: &Arc<Value>, defaults: &Map<String, Value>) -> Arc<Value> {
     schema
 }
 
-/// Settings whose key fits nothing: most likely a typing mistake, and silence would hide it.
+/// Settings whose key matches nothing: most likely a typing mistake, which the notice makes visible.
 pub(super) fn unused(
     settings: &dyn OperatorSettings,
     entries: &[Arc<CatalogEntry>],
@@ -213,7 +213,7 @@ pub(super) fn unused(
         .collect()
 }
 
-/// Settings that loosen or grant something by a bare name that only outside tools have: they do not count for those.
+/// Settings that loosen or grant something by a bare name that only outside tools have: they do not apply to those.
 pub(super) fn bare_names(
     settings: &dyn OperatorSettings,
     entries: &[Arc<CatalogEntry>],
@@ -257,7 +257,8 @@ fn bare_name(
     })
 }
 
-/// Patterns that name these tools exactly: each by its id, or for a pattern with `*` the same within each namespace.
+/// Patterns that name these tools exactly: each by its id, or for a pattern with `*` the same pattern within each
+/// namespace.
 pub(crate) fn exact_patterns(pattern: &ToolPattern, meant: &[ToolId]) -> Vec<ToolPattern> {
     let within = |id: &ToolId| match id.namespace() {
         // A rule reads `fs.` as the beginning of a rule about paths.
@@ -272,8 +273,8 @@ pub(crate) fn exact_patterns(pattern: &ToolPattern, meant: &[ToolId]) -> Vec<Too
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// The outside tools that a pattern fits by name although it does not name them exactly. `None` where there are none, and
-/// where a name without `*` is a compiled-in tool's: that one is meant.
+/// The outside tools that a pattern matches by name without naming them exactly. `None` if there are none, or if a name
+/// without `*` belongs to a compiled-in tool, because the pattern then means that tool.
 pub(crate) fn unmeant(pattern: &ToolPattern, tools: &[&Declaration]) -> Option<Vec<ToolId>> {
     if pattern.is_qualified() {
         return None;

@@ -1,32 +1,31 @@
-//! Layer 1: definitions of tools from outside that somebody accepted, kept from one life of the host to the next.
+//! Layer 1: the port for pins, the accepted definitions of outside tools, which outlive the host.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// Why a manifest cannot be read or kept.
+/// Why a manifest cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[error("the accepted definitions of `{origin}` cannot be {attempt}: {reason}")]
 pub struct PinStoreError {
     /// The source.
     pub origin: String,
-    /// What was tried: `read` or `kept`.
+    /// The failed operation: `read` or `kept`.
     pub attempt: &'static str,
-    /// Why not, and what to do.
+    /// The reason, and a way to fix it.
     pub reason: String,
 }
 
-/// Where the accepted definitions of sources are kept: one text a source, whose form only the source knows. What was
-/// kept survives the loss of power.
+/// The store of pins: one text a source, whose form only the source defines. A stored text survives a power cut.
 pub trait PinStore: Send + Sync + 'static {
-    /// The manifest of a source. `None`: nothing was ever accepted of it.
+    /// The manifest of a source. `None`: no definition was ever accepted.
     fn load(&self, source: &str) -> Result<Option<String>, PinStoreError>;
 
-    /// Keeps one in place of what was there.
+    /// Stores a manifest and replaces an earlier one.
     fn keep(&self, source: &str, manifest: &str) -> Result<(), PinStoreError>;
 }
 
-/// Accepted definitions that end with the host.
+/// Pins that end with the host.
 #[derive(Debug, Default)]
 pub struct MemoryPins(Mutex<BTreeMap<String, String>>);
 

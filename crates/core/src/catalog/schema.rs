@@ -1,4 +1,4 @@
-//! JSON Schemas: bounded when they come in, compiled once, and violations told so that a model can mend them.
+//! JSON Schemas: bounded on entry, compiled once, with violations worded so that a model can fix its call.
 
 mod sensitive;
 
@@ -11,18 +11,18 @@ use serde_json::Value;
 /// Larger schemas are refused: no real tool needs more, and every surface carries them.
 const MAX_NODES: usize = 20_000;
 const MAX_DEPTH: usize = 64;
-/// A model mends a handful of faults at a time.
+/// A model fixes a handful of faults at a time.
 const MAX_VIOLATIONS: usize = 8;
-/// How much of an offending value is shown.
+/// The length of the shown part of a wrong value.
 const SHOWN_VALUE: usize = 80;
 
-/// A schema with its compiled form and the places of its sensitive fields.
+/// A schema with its compiled form and the pointers of its sensitive fields.
 pub struct Schema {
     value: Arc<Value>,
     /// Compiled at first use, so that ten thousand tools cost nothing at start, and never again after.
     compiled: OnceLock<Result<Validator, SchemaError>>,
     has_marks: bool,
-    /// Pointers that the operator added to what the schema marks.
+    /// The operator's additional sensitive pointers.
     sensitive: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub enum SchemaError {
     TooLarge {
         /// The limit.
         limit: usize,
-        /// Of what.
+        /// The unit of the limit.
         unit: &'static str,
     },
     /// A reference that would have to be fetched.
@@ -48,19 +48,19 @@ pub enum SchemaError {
     Invalid(String),
 }
 
-/// One fault: where, what was expected, what was given.
+/// One fault: the place, the expected value, the given value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SchemaViolation {
     /// JSON pointer into the arguments; empty for the object itself.
     pub at: String,
-    /// What would be right.
+    /// The expected value.
     pub expected: String,
-    /// What was there.
+    /// The given value.
     pub given: String,
 }
 
 impl Schema {
-    /// Checks the bounds and finds the sensitive fields. Compiling waits for the first use.
+    /// Checks the bounds and finds the sensitive fields. The schema is compiled at its first use.
     pub fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
         if !value.is_object() && !value.is_boolean() {
             return Err(SchemaError::NotAnObject);
@@ -76,12 +76,12 @@ impl Schema {
         })
     }
 
-    /// Whether a value would do as a schema, for sources that get theirs from others.
+    /// Checks a schema, for sources that get theirs from outside.
     pub fn try_out(value: &Arc<Value>) -> Result<(), SchemaError> {
         Self::new(Arc::clone(value))?.check()
     }
 
-    /// Keeps further values out of every record, wherever the schema stands on them.
+    /// Adds sensitive pointers, which are kept out of every record.
     pub(super) fn with_sensitive(mut self, pointers: &[String]) -> Self {
         self.sensitive = pointers.to_vec();
         self
@@ -142,7 +142,7 @@ impl Schema {
                     .filter(|at| instance.pointer(at).is_some())
                     .cloned(),
             );
-            // Outer values first: what lies within one is gone with it.
+            // Outer values first: a value inside of one is removed with it.
             found.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
             found.dedup();
         }
@@ -207,7 +207,7 @@ fn violation(
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             ("one of the shapes the schema offers".to_owned(), given)
         }
-        // The rest is rare; the keyword says enough, and quoting the library's text could quote the value.
+        // Other keywords are rare. The keyword is enough, and the library's text could quote the value.
         other => (
             format!("what `{}` of the schema asks for", other.keyword()),
             given,
@@ -220,7 +220,7 @@ fn violation(
     }
 }
 
-/// The names under `properties` for the object at `at`, as far as the schema spells them out in place.
+/// The names under `properties` for the object at `at`, if the schema contains them in place.
 fn property_names(schema: &Value, at: &str) -> Vec<String> {
     let mut here = schema;
     for part in at.split('/').skip(1) {

@@ -1,5 +1,5 @@
-//! Finding tools: fielded BM25 for ranking, plus every substring hit, so that nothing a plain text search would
-//! find is missed.
+//! The search for tools: fielded BM25 for the ranking, plus every substring hit, so that it finds everything that a
+//! plain text search would find.
 
 use std::{
     cmp::Ordering,
@@ -13,12 +13,12 @@ use super::CatalogEntry;
 
 const K1: f32 = 1.2;
 const B: f32 = 0.6;
-/// Weights of name, tags with hint, and description. A word in a name says most.
+/// Weights of name, tags with hint, and description. A word in a name counts most.
 const NAME: f32 = 4.0;
 const TAGS: f32 = 2.0;
 const DESCRIPTION: f32 = 1.0;
 
-/// The score of a tool that no word has touched.
+/// The score of a tool without a matching word.
 const UNTOUCHED: f32 = -1.0;
 
 /// An inverted index over name, tags, search hint and description.
@@ -71,7 +71,7 @@ impl SearchIndex {
         let tags = declaration.tags.join("\n");
         for text in [entry.name(), &declaration.description, &tags] {
             self.text.push_str(&text.to_lowercase());
-            // A character no query holds keeps a hit from spanning two texts.
+            // A character that no query contains keeps a hit from spanning two texts.
             self.text.push('\0');
         }
         self.ends.push(self.text.len());
@@ -83,11 +83,11 @@ impl SearchIndex {
         self.text.shrink_to_fit();
     }
 
-    /// Places, best first: the exact name, then by score, then what only matches as a substring. Lazy, because
-    /// most callers want the first ten of many thousands.
+    /// Places, best first: the exact name, then by score, then matches of a substring alone. Lazy, because most callers
+    /// need the first ten of many thousands.
     pub(super) fn search(&self, query: &str) -> impl Iterator<Item = usize> {
         let query = query.trim().to_lowercase();
-        // One slot a tool is quicker than a map as soon as a word is common.
+        // One slot a tool is faster than a map as soon as a word is common.
         let mut scores = vec![UNTOUCHED; self.lengths.len()];
         let mut touched: Vec<u32> = Vec::new();
         let asked: HashSet<String> = words(&query).collect();
@@ -198,7 +198,7 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// Up to three of `names` that a mistyped `wanted` may have meant.
+/// Up to three of `names` that a mistyped `wanted` may stand for.
 pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let limit = (wanted.len() / 3).clamp(1, 4);
     let mut near: Vec<(usize, &str)> = names

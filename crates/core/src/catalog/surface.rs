@@ -1,7 +1,7 @@
-//! Layer 3: which tools a caller sees, and why not the others.
+//! Layer 3: the tools that a caller sees, and the reasons for the hidden ones.
 //!
-//! A surface is one byte or two per tool over a shared catalog: ten thousand tools and a thousand sessions
-//! never copy a list.
+//! A surface is one or two bytes per tool over a shared catalog: ten thousand tools and a thousand sessions never copy
+//! a list.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub struct Surface {
     request: SurfaceRequest,
     catalog: Arc<Catalog>,
     visibility: Box<[Visibility]>,
-    /// It is on record, with its catalog.
+    /// Set once the surface and its catalog are on record.
     pub(crate) told: OnceCell<()>,
 }
 
-/// What a caller wants listed.
+/// The filter of a listing.
 #[derive(Clone, Debug, Default)]
 pub struct ToolFilter {
     /// Search words; empty lists everything.
@@ -34,7 +34,7 @@ pub struct ToolFilter {
     pub tags: Vec<String>,
     /// Deferred tools too.
     pub include_deferred: bool,
-    /// At most so many.
+    /// The limit of results.
     pub limit: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl ToolFilter {
 pub struct SurfaceEntry {
     /// The tool.
     pub entry: Arc<CatalogEntry>,
-    /// Whether it would be listed without being asked for.
+    /// Whether it would be listed without a search.
     pub visibility: Visibility,
 }
 
@@ -86,12 +86,12 @@ impl Surface {
         &self.id
     }
 
-    /// What it was built for.
+    /// The request that it was built for.
     pub fn request(&self) -> &SurfaceRequest {
         &self.request
     }
 
-    /// The catalog it looks at.
+    /// Its catalog.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -110,7 +110,7 @@ impl Surface {
             .zip(self.visibility.iter().copied())
     }
 
-    /// The tools a filter selects. `preferred` are places some source's own search found, best first.
+    /// The tools that a filter selects. `preferred` are results of the sources' own searches, best first.
     pub(crate) fn list(&self, filter: &ToolFilter, preferred: &[Vec<usize>]) -> Vec<SurfaceEntry> {
         let places: Box<dyn Iterator<Item = usize>> = if filter.query.trim().is_empty() {
             Box::new(0..self.visibility.len())

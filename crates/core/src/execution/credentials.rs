@@ -1,9 +1,10 @@
-//! References to credentials: `{"$cred": "name"}` anywhere in a call's arguments stands for a value that the operator
-//! keeps.
+//! References to credentials: `{"$cred": "name"}` anywhere in a call's arguments stands for a value of the operator's
+//! configuration.
 //!
-//! Everything but the tool sees the reference: rules, hooks, approvals, records, events. Whoever must look at arguments
-//! in the tool's own terms before it runs (its schema, its checks, its effects) sees a word in its place. The value is
-//! put in when the tool starts, for the tools that the operator lists for it and for no other.
+//! Rules, hooks, approvals, records and events get the reference. Checks that look at arguments before the run (the
+//! schema, the tool's own checks, its effects) get the text `credential:name` in its place. The value is filled in when
+//! the tool starts, and only for the tools that the operator lists. Filling it in earlier and redacting it later was
+//! rejected: a rule would match the reference while the request goes to the address in the value.
 
 use std::borrow::Cow;
 
@@ -17,31 +18,31 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// The one key of a reference.
+/// The only key of a reference.
 const KEY: &str = "$cred";
 
-/// A credential, and the tools that may be given it.
+/// A credential and the tools that may get it.
 #[derive(Clone, Debug)]
 pub struct CredentialGrant {
-    /// What calls know it by.
+    /// The name in references.
     pub name: String,
-    /// What it stands for. The host's redactor should know it.
+    /// The secret value. The host's redactor should have it too.
     pub value: Secret,
-    /// Tools by id; compiled-in ones also by name. The name that an outside tool gives itself does not count.
+    /// The tools by id. Compiled-in tools can also be listed by name; the self-chosen name of an outside tool does not
+    /// count.
     pub tools: Vec<ToolPattern>,
 }
 
-/// The credentials of a host.
 #[derive(Default)]
 pub(crate) struct CredentialGrants(Vec<CredentialGrant>);
 
-/// The name in a reference, where a value is one.
+/// The name in a reference, if the value is one.
 pub(crate) fn reference(value: &Value) -> Option<&str> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     object.get(KEY)?.as_str()
 }
 
-/// The input as a tool may look at it before it runs.
+/// The input for checks before the run, with text in place of references.
 pub(crate) fn with_words(input: &CallInput) -> Cow<'_, CallInput> {
     let arguments = input.arguments();
     if !holds_reference(arguments.value()) {
@@ -57,7 +58,7 @@ impl CredentialGrants {
         Self(grants)
     }
 
-    /// The names of those that calls of this tool may refer to.
+    /// The names of the credentials that calls of this tool may refer to.
     pub(crate) fn names_for(&self, tool: &Declaration) -> Vec<String> {
         let is_granted =
             |grant: &&CredentialGrant| grant.tools.iter().any(|tools| tools.names_exactly(tool));
@@ -68,7 +69,7 @@ impl CredentialGrants {
             .collect()
     }
 
-    /// Whether every reference in the arguments may be followed for this tool.
+    /// Checks that the tool may use each credential in the arguments.
     pub(crate) fn check(&self, entry: &CatalogEntry, arguments: &Value) -> Result<(), CallEnding> {
         let mut wanted = Vec::new();
         references(arguments, &mut String::new(), &mut wanted);
@@ -77,7 +78,7 @@ impl CredentialGrants {
             .try_for_each(|(pointer, name)| self.grant(entry, pointer, name).map(|_| ()))
     }
 
-    /// The input with values in place of references, and those values. Only for whoever runs the tool.
+    /// The input with values in place of references, and these values. Only for the run of the tool.
     pub(crate) fn filled(
         &self,
         entry: &CatalogEntry,
@@ -117,7 +118,7 @@ impl CredentialGrants {
         {
             return Err(result::credential_not_granted(pointer, name, entry.name()));
         }
-        // What a native tool does with credentials of its own accord is bound to more than the tool: to URLs.
+        // A native tool that takes credentials by name binds them to URLs as well. A reference would bypass that check.
         let declared = entry.declaration();
         if entry.origin == EffectOrigin::HostCode
             && declared
@@ -128,7 +129,7 @@ impl CredentialGrants {
         {
             return Err(result::credential_by_name(pointer, name, entry.name()));
         }
-        // A decision is made on what a command, path or URL says, so nothing else may stand there when it runs.
+        // Rules decide on the text of commands, paths and URLs, so this text must not change before the run.
         let meanings = &declared.interface.permission.arguments;
         let within = |outer: &str| {
             pointer

@@ -1,5 +1,4 @@
-//! Layer 7: how a call is run. The loop makes the work; this room watches over it: deadline, cancellation,
-//! panic.
+//! The supervision of running work: deadline, cancellation and panics.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -11,28 +10,28 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{BoxFuture, CancelSupport, ToolFailure, ToolOutput};
 
-/// How long a tool that listens gets to stop by itself before it is dropped.
+/// The time that a cooperative tool gets to stop before it is dropped.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How soon a deadline that stands still is looked at again, at the earliest.
+/// The shortest interval between two looks at a paused deadline.
 const PAUSED_LOOK: Duration = Duration::from_millis(50);
 
-/// How the work ended.
 pub(crate) enum ExecutionEnd {
-    /// By itself, also when it was told to stop and still finished: what was done is what is told.
+    /// The work returned by itself. This includes work that finished after a cancellation, because its effects are
+    /// done.
     Returned(Result<ToolOutput, ToolFailure>),
     Panicked(String),
-    /// The deadline passed, and the work was stopped or dropped.
+    /// The deadline passed, and the work stopped or was dropped.
     DeadlinePassed {
         said: Option<ToolFailure>,
     },
-    /// It was told to stop, and stopped or was dropped.
+    /// The call was canceled, and the work stopped or was dropped.
     Canceled {
         said: Option<ToolFailure>,
     },
 }
 
-/// The time of a call that does not count towards its deadline: somebody else is waited for.
+/// The time that does not count towards a call's deadline, because the call waits for an answer of its caller.
 #[derive(Default)]
 pub(crate) struct DeadlinePauses(Mutex<PauseClock>);
 
@@ -44,7 +43,7 @@ struct PauseClock {
 }
 
 impl DeadlinePauses {
-    /// The time stands still until what this gives is dropped.
+    /// Pauses the deadline until the returned guard is dropped.
     pub(crate) fn begin(&self) -> DeadlinePause<'_> {
         let mut paused = self.0.lock();
         paused.open += 1;
@@ -53,19 +52,19 @@ impl DeadlinePauses {
         DeadlinePause(self)
     }
 
-    /// When to look at a deadline again, as far as that is known at `now`.
+    /// The next time to look at a deadline.
     fn moved(&self, deadline: Instant, now: Instant) -> Instant {
         let paused = self.0.lock();
         let moved = deadline + paused.over;
         match paused.since {
             None => moved,
-            // What was left when it began is left when it ends.
+            // During a pause the remaining time does not shrink, so the deadline cannot pass earlier than this.
             Some(since) => now + moved.saturating_duration_since(since).max(PAUSED_LOOK),
         }
     }
 }
 
-/// Time that stands still.
+/// A pause of the deadline.
 pub(crate) struct DeadlinePause<'a>(&'a DeadlinePauses);
 
 impl Drop for DeadlinePause<'_> {
@@ -79,7 +78,7 @@ impl Drop for DeadlinePause<'_> {
     }
 }
 
-/// Resolves when the time of a call is over.
+/// Resolves when the deadline passed, pauses excluded.
 async fn deadline_passed(deadline: Instant, pauses: &DeadlinePauses) {
     let mut look = deadline;
     loop {
@@ -92,7 +91,10 @@ async fn deadline_passed(deadline: Instant, pauses: &DeadlinePauses) {
     }
 }
 
-/// Runs the work to its end, or to the end of its time.
+/// Runs the work until it ends, is canceled or passes its deadline.
+///
+/// The work is polled before the cancellation and the deadline. A result that is ready in the same poll counts, because
+/// its effects have happened and a reported cancellation would invite a repeat.
 pub(crate) async fn supervise(
     work: BoxFuture<'_, Result<ToolOutput, ToolFailure>>,
     (deadline, pauses): (Instant, &DeadlinePauses),
@@ -103,7 +105,7 @@ pub(crate) async fn supervise(
     let stopped = tokio::select! {
         biased;
         ended = &mut work => return match returned(ended) {
-            // Told to stop, a tool that listens may be quicker than this.
+            // A cooperative tool can see the cancellation and return an error before this function does.
             ExecutionEnd::Returned(Err(said)) if cancel.is_cancelled() => ExecutionEnd::Canceled { said: Some(said) },
             ended => ended,
         },
@@ -114,7 +116,7 @@ pub(crate) async fn supervise(
     match support {
         CancelSupport::Cooperative => match tokio::time::timeout(GRACE, work).await {
             Ok(ended) => match (returned(ended), stopped) {
-                // An error after the word to stop is the stop itself; a success is a success.
+                // An error after a cancellation is the stop itself. A success still counts as a success.
                 (ExecutionEnd::Returned(Err(said)), stopped) => stopped.finished(Some(said)),
                 (ended, _) => ended,
             },
@@ -124,7 +126,6 @@ pub(crate) async fn supervise(
     }
 }
 
-/// Why the work was stopped.
 #[derive(Clone, Copy)]
 enum ExecutionStopReason {
     DeadlinePassed,
@@ -149,7 +150,7 @@ fn returned(ended: CaughtToolOutput) -> ExecutionEnd {
     }
 }
 
-/// What work of an operator's program comes to within its time; `Err` says that it panicked or did not come back.
+/// Runs code of an operator within a time limit. `Err` holds the text about a panic or a timeout.
 pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, String> {
     match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(done)) => Ok(done),
@@ -158,7 +159,7 @@ pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) ->
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())

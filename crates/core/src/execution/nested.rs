@@ -1,7 +1,8 @@
-//! Calls made by a running call: the host's side of a tool's context.
+//! The port of a running call to its host, through which the tool makes nested calls.
 //!
-//! A nested call is a call like any other, with its own decision, record and end. What it has of the call above it:
-//! the slot, the resources, a deadline that is not later, and the word to stop.
+//! A nested call has its own decision, record and end. From its parent it inherits the slot, the locks, a deadline that
+//! is not later, and cancellation. It does not queue behind other calls for its parent's slot: parent and child would
+//! wait for each other.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,14 +37,14 @@ use crate::{
     session::Session,
 };
 
-/// How many calls may stand above one another. A circle of tools that call tools must end; a plugin of an A2E host that
-/// reaches another plugin, which calls a tool, takes six.
+/// The greatest depth of nested calls, so that tools that call each other come to an end. A plugin of an A2E host that
+/// reaches another plugin, which calls a tool, needs six levels.
 const MAX_DEPTH: usize = 8;
 
-/// How long a caller may take to answer what a running call asks.
+/// The time that a caller has to answer a question of a running call.
 const CALLER_PATIENCE: Duration = Duration::from_secs(600);
 
-/// A running call's port to its host.
+/// The port of a running call to its host.
 pub(crate) struct RunningCallPort {
     host: Arc<HostInner>,
     live: Arc<LiveCall>,
@@ -59,21 +60,22 @@ pub(crate) struct RunningCallPort {
 /// The paths that a running call may use.
 struct PathLimits {
     is_cautioned: bool,
-    /// The paths that the call was cautioned about one by one.
+    /// The paths that the call was cautioned about individually.
     cautions: Vec<PathCaution>,
-    /// The policy at the time when the call began to run.
+    /// The policy at the start of the run.
     engine: Arc<dyn PolicyEngine>,
-    /// The resources that the call was decided on.
+    /// The resources that the decision covered.
     decided: Vec<ResourceUse>,
 }
 
-/// What the calls that a running call makes inherit from it.
+/// The terms that nested calls inherit.
 struct NestedCallTerms {
     parent: ParentCall,
     under_way: AtomicUsize,
     face: String,
     correlation_id: Option<String>,
-    /// How long nested calls wait for an approval: callers that wait for this call wait for them, too.
+    /// The time that nested calls wait for an approval. Callers that wait for this call wait for its nested calls as
+    /// well.
     patience: Option<Duration>,
 }
 
@@ -122,7 +124,7 @@ impl RunningCallPort {
         }
     }
 
-    /// A call that waited for itself, or for a call that waits for it, would wait for ever.
+    /// Refuses this call and the calls above it: waiting for one of them would never end.
     fn check_not_above(&self, id: InvocationId) -> Result<(), ToolFailure> {
         if self.nested.parent.line.contains(&id) {
             return Err(ToolFailure::invalid(format!(
@@ -171,7 +173,7 @@ impl RunningCallPort {
         );
         let live = live.witnessed(&self.host.witnesses, &request, Some(self.nested.parent.id));
         let live = Arc::new(live.nested_in(self.live.token()));
-        // What was a secret of this call is one of the calls that it makes with it.
+        // Secrets of this call stay secrets in the calls that it makes.
         if let Some(own) = self.live.redactor().own {
             live.add_secrets(own.texts().to_vec());
         }
@@ -189,8 +191,8 @@ impl RunningCallPort {
 }
 
 impl RunningCallPort {
-    /// Asks whoever made the call. The answers are the caller's own words; what is asked comes from a tool, and passes
-    /// the redactor like everything that a tool says.
+    /// Asks the caller. The questions come from a tool, so they are redacted like all its output; the replies are the
+    /// caller's own text and are not redacted.
     async fn ask_caller(
         &self,
         mut questions: Vec<ConsultQuestion>,
@@ -217,7 +219,9 @@ impl RunningCallPort {
             redactor.value(&mut question.params, &mut Redactions::default());
         }
         let _pause = self.live.pauses.begin();
-        // A person may take minutes, and a call that is alone in its session would keep all others waiting.
+        // The slot is given back during the question, because a person may take minutes and a call that runs alone
+        // would block its whole session. The locks stay: other calls could change the resources that the decision
+        // covered.
         let aside = self.host.scheduler.step_aside(self.live.id);
         let asked = tokio::time::timeout(CALLER_PATIENCE, caller.consult(self.live.id, questions));
         let answered = tokio::select! {
@@ -234,7 +238,7 @@ impl RunningCallPort {
     }
 }
 
-/// What a tool is told of another call: only its own caller's calls exist for it.
+/// The report on another call. A tool only sees calls of its own caller.
 fn report(
     id: InvocationId,
     found: Result<Option<InvocationView>, JournalError>,
@@ -258,7 +262,7 @@ fn report(
     })
 }
 
-/// A call cannot make more calls at once than its session may.
+/// Limits the nested calls of one call to the concurrency of a session.
 struct NestedCallPermit<'a>(&'a AtomicUsize);
 
 impl<'a> NestedCallPermit<'a> {
@@ -374,7 +378,7 @@ impl CallRules for RunningCallPort {
     }
 
     fn may_use(&self, path: &Path, access: ResourceAccess) -> bool {
-        // What the decision was made on, a person's word included, is not asked about again.
+        // The decision, and an approval if there was one, already covers these resources.
         let key = path.to_str().map(ResourceKey::path);
         let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
         self.limits.decided.iter().any(decided)

@@ -1,5 +1,5 @@
-//! Requests that a running call is led to by the answer to its own. Each is judged as if the call had named it, so that
-//! nobody comes by way of an allowed address to one that is not.
+//! The check of redirects: each further request of a running call is decided as if the call had named its URL.
+//! Otherwise an allowed address could redirect the call to a denied one.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::{
     permission::{PermissionFacts, PolicyEngine},
 };
 
-/// What a call was decided on.
+/// The facts of the call's decision.
 pub(crate) struct RedirectCheck {
     entry: Arc<CatalogEntry>,
     arguments: Value,
     effects: Effects,
-    /// Why a person was asked, where one was.
+    /// The reason for the question, if an operator was asked.
     asked_because: Option<DecisionReason>,
 }
 
 impl RedirectCheck {
-    /// `None`: the call names no URL, so it can be led nowhere.
+    /// `None` if the call names no URL and so makes no requests that rules could match.
     pub(crate) fn of(call: &PipelineCall, effects: &Effects) -> Option<Self> {
         let resolved = call.findings.resolved.as_ref()?;
         let input = call.inputs.permission.as_ref()?;
@@ -44,7 +44,7 @@ impl RedirectCheck {
         })
     }
 
-    /// Whether the call may go on to `url`.
+    /// Whether the call may follow a redirect to `url`.
     pub(crate) fn allows(
         &self,
         engine: &dyn PolicyEngine,
@@ -79,7 +79,7 @@ impl RedirectCheck {
         match decision.behavior {
             Behavior::Allow => true,
             Behavior::Deny => false,
-            // Who was asked about the call let it go where it leads, but not past a rule that was not among the reasons.
+            // An approval of the call covers its redirects, but not past a rule that the operator was not asked about.
             Behavior::Ask => self.asked_because.as_ref().is_some_and(|asked| {
                 decision.reason.kind != ReasonType::Rule || decision.reason.rule == asked.rule
             }),
@@ -87,7 +87,7 @@ impl RedirectCheck {
     }
 }
 
-/// Sets an argument, also one that was left out.
+/// Sets an argument, even if the call omitted it.
 fn put(arguments: &mut Value, pointer: &str, text: &str) {
     if let Some(place) = arguments.pointer_mut(pointer) {
         *place = Value::from(text);

@@ -1,4 +1,4 @@
-//! The run of a call whose turn has come.
+//! The execution of an admitted call.
 
 use std::{
     sync::Arc,
@@ -29,16 +29,21 @@ use crate::{
     scheduling::admit::QUICK,
 };
 
-/// A decision is made again when the facts changed while the call waited, but not for ever.
+/// The limit of decisions for one call, whose facts may change each time while it waits.
 const MAX_DECISIONS: usize = 3;
 
-/// Runs the tool. The only place that does.
+/// Runs the tool. No other code does.
+///
+/// The order of the steps matters. Files and effects are checked again first, because they can change while the call
+/// waits. Credentials are filled in after the last check that looks at arguments, so that no rule, hook or record gets
+/// them. The `started` record of a call with effects is synced before the work begins. Without it, recovery after a
+/// crash would report that the call had not started, and its caller would repeat the effects.
 pub(crate) async fn execute(
     host: &Arc<HostInner>,
     call: &mut PipelineCall,
     way: CallRunKind,
 ) -> StageExit {
-    // Boxed: few calls come here on a person's word, and the others should not carry the room for it.
+    // Boxed, because few calls run on an approval and the others should not be larger for it.
     if coverage::rests_on_a_yes(call)
         && let Some(step) = Box::pin(coverage::compare_again(host, call)).await
     {
@@ -118,7 +123,7 @@ pub(crate) async fn execute(
     StageExit::End(ending(call, finished, &effects, limit))
 }
 
-/// How the work ended, as the call's end.
+/// Turns the end of the work into the ending of the call.
 fn ending(
     call: &PipelineCall,
     finished: ExecutionEnd,
@@ -126,7 +131,7 @@ fn ending(
     limit: Duration,
 ) -> CallEnding {
     let safe = effects.may_run_again();
-    // A tool that was stopped before it began anything knows that better than its class does.
+    // A tool that stopped before it began can report that it changed nothing, which its class cannot.
     let unless_untouched = |said: &Option<ToolFailure>| {
         safe || said
             .as_ref()
@@ -152,7 +157,7 @@ fn ending(
     }
 }
 
-/// Whether an answer came after the word to stop, or may still come when nobody listens any more.
+/// Classifies an answer that came after a cancellation, or that may still come after the call's end.
 fn late(
     call: &PipelineCall,
     finished: &ExecutionEnd,
@@ -172,7 +177,7 @@ fn late(
                 CancelSupport::Cooperative | CancelSupport::Unsupported => {
                     Some(LateAnswer::Discarded)
                 }
-                // Dropped where it stood, it answers nothing any more.
+                // The work was dropped at an await point, so no answer can follow.
                 CancelSupport::AtAwaitPoints => None,
             }
         }
@@ -183,7 +188,7 @@ fn late(
     }
 }
 
-/// Waits for the work, and puts the call on record meanwhile where somebody waits to hear that it was taken.
+/// Waits for the work. If the caller waits for an acknowledgement, the call is recorded as accepted meanwhile.
 async fn acknowledged(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -197,14 +202,14 @@ async fn acknowledged(
     match tokio::time::timeout(QUICK, &mut work).await {
         Ok(finished) => Ok(finished),
         Err(_) => {
-            // The work goes on whatever becomes of the record: it changes nothing.
+            // The work continues even if the record fails, because it changes nothing.
             let (accepted, finished) = tokio::join!(accept(host, call), &mut work);
             accepted.map(|()| finished)
         }
     }
 }
 
-/// The facts changed while the call waited: what was decided no longer stands.
+/// Decides again, because the facts changed while the call waited.
 fn decide_again(call: &mut PipelineCall) -> StageExit {
     call.turn.permit = None;
     let decided = call

@@ -18,9 +18,9 @@ use crate::{
     result::{self, OutputReplacement},
 };
 
-/// Asks every hook in turn. Each sees the result as those before it left it; once it is withheld, only observers are
-/// still asked. A caller that stops waiting does not stop them: what a guard keeps back must not come out by a
-/// well-timed cancel.
+/// Runs all hooks in order. Each sees the result as the previous hooks left it. After a hook withheld the result, only
+/// observers run. Unlike the hooks before a call, these do not stop when the caller stops waiting: a caller could
+/// otherwise get content that a guard withholds by canceling at the right moment.
 pub(crate) async fn post_hooks(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -57,7 +57,7 @@ pub(crate) async fn post_hooks(
         }
         if run.did.contains(&HookDeed::Withheld) {
             is_withheld = true;
-            // A word said after the call may tell of what is withheld.
+            // Text that hooks added after the call may quote the withheld result.
             call.hooks.context.truncate(words_before);
         }
         call.hooks.runs.push(run);
@@ -121,7 +121,7 @@ fn heed(
     });
 }
 
-/// What the failure of a hook means after a call.
+/// Applies the failure of a hook after a call.
 fn fail(call: &mut PipelineCall, run: &mut HookRun, result: &mut ToolResult, error: &HookError) {
     note_failure(call, run, error);
     match run.standing {
@@ -136,7 +136,7 @@ fn fail(call: &mut PipelineCall, run: &mut HookRun, result: &mut ToolResult, err
     }
 }
 
-/// Keeps the result from the caller. Where the tool never ran, the host's own words are all there is, and they stay.
+/// Withholds the result from the caller. If the tool never ran, the result is text of the host and stays.
 fn withhold(
     call: &mut PipelineCall,
     run: &mut HookRun,
@@ -158,12 +158,13 @@ fn withhold(
     run.did.push(HookDeed::Withheld);
 }
 
-/// Tells the model what hooks had to say, each in a piece of its own.
+/// Adds the text of hooks to the result, each as its own content piece.
 fn add_words(call: &mut PipelineCall, result: &mut ToolResult) {
     if call.hooks.context.is_empty() {
         return;
     }
-    // A reader of text gets the structured content only where there is no text.
+    // Readers of text get the structured content only if there is no text, so it is added as text before the hooks'
+    // text.
     let has_text = result
         .content
         .iter()

@@ -24,14 +24,15 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// Asks every hook in turn. The first that stops the call, or that is a guard and fails, ends it.
+/// Runs all hooks in order. The first hook that stops the call, or the first guard that fails, ends it.
 pub(crate) async fn pre_hooks(
     host: &HostInner,
     call: &mut PipelineCall,
     way: CallRunKind,
 ) -> StageExit {
     for hook in &host.hooks {
-        // A dry run changes nothing, so there is nothing to observe; what would decide is asked all the same.
+        // A dry run changes nothing, so observers have nothing to observe. Hooks that can decide run in a dry run as
+        // well.
         if way == CallRunKind::Dry && hook.standing() == HookStanding::Observer {
             continue;
         }
@@ -46,7 +47,7 @@ pub(crate) async fn pre_hooks(
     StageExit::Next(Stage::Decide)
 }
 
-/// Asks one hook and heeds it.
+/// Runs one hook and applies its output.
 async fn pass(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -79,7 +80,7 @@ async fn pass(
     passed
 }
 
-/// What the failure of a hook means before a call.
+/// Applies the failure of a hook before a call.
 fn fail(call: &mut PipelineCall, run: &mut HookRun, error: &HookError) -> Result<(), CallEnding> {
     note_failure(call, run, error);
     let text = run.error.as_deref().unwrap_or_default();
@@ -97,14 +98,14 @@ fn fail(call: &mut PipelineCall, run: &mut HookRun, error: &HookError) -> Result
     }
 }
 
-/// Does what a hook wants. An error says that it wants what cannot be done; the call's own end is inside.
+/// Applies a hook's output. The outer error reports an invalid output; the inner one is the end of the call.
 fn heed(
     host: &HostInner,
     call: &mut PipelineCall,
     run: &mut HookRun,
     output: HookOutput,
 ) -> Result<Result<(), CallEnding>, HookError> {
-    // Before anything is heeded, so that a rewrite that cannot be had leaves nothing behind.
+    // Checked before anything is applied, so that an invalid rewrite leaves no trace of the output.
     let rewritten = match &output.arguments {
         Some(arguments) if output.stop.is_none() => Some(rewritten(host, call, arguments)?),
         Some(_) | None => None,
@@ -149,7 +150,7 @@ fn vote(behavior: Behavior, text: String) -> Vote {
     }
 }
 
-/// A hook's arguments as a call's: with what it was not shown, and read like those of the model.
+/// The rewritten arguments with the hidden values restored, parsed like the arguments of the model.
 fn rewritten(
     host: &HostInner,
     call: &PipelineCall,
@@ -175,8 +176,8 @@ fn rewritten(
     Arguments::parse(&text).map_err(|error| HookError(error.to_string()))
 }
 
-/// Puts new arguments in place. They are checked like the model's own, and whoever allowed the old ones has said
-/// nothing of these.
+/// Replaces the arguments. They are validated like the arguments of the model. Votes to allow are dropped, because they
+/// were about the old arguments.
 fn rewrite(
     host: &HostInner,
     call: &mut PipelineCall,

@@ -1,4 +1,4 @@
-//! Which calls a hook is for.
+//! The scope of a hook: the calls that it applies to.
 
 use toolpost_model::{
     Behavior, Effects, PermissionInput, PermissionMode, ReasonType, Rule, RuleOrigin, Selector,
@@ -8,33 +8,33 @@ use toolpost_model::{
 use super::HookCall;
 use crate::permission::{PathBaseFolders, PermissionFacts, Policy, PolicyEngine as _, PolicySpec};
 
-/// Which calls a hook is for: those of any of its tools that a selector fits. The selector is read as in a rule that
-/// denies, on the arguments that the tool would get and not on what hooks are shown of them; and where nobody can tell
-/// whether it fits, such as with a command that is put together at run time, the hook is asked.
+/// The calls that a hook applies to: calls of the listed tools that match a selector. The selector is matched as in a
+/// deny rule, on the arguments that the tool would get and not on the redacted ones. If a match cannot be excluded,
+/// such as for a command that is built at run time, the hook runs.
 #[derive(Clone, Debug, Default)]
 pub struct HookScope {
     tools: Vec<ToolPattern>,
-    /// Everything is allowed but what the selector fits.
+    /// A policy that allows everything except the calls that match the selector.
     when: Option<Policy>,
 }
 
-/// A selector that means nothing.
+/// An invalid selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{selector}`: {message}")]
 pub struct ConcernError {
-    /// As written.
+    /// The selector as written.
     pub selector: String,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
 impl HookScope {
-    /// Calls of these tools, and of no others. None: of every tool.
+    /// Applies to calls of these tools, or of all tools if the list is empty.
     pub fn with_tools(tools: Vec<ToolPattern>) -> Self {
         Self { tools, when: None }
     }
 
-    /// Of those only the ones that a selector fits. Its paths begin in `places`.
+    /// Limits the scope to calls that match a selector. `places` are the base folders of its paths.
     pub fn when(
         mut self,
         selector: Selector,
@@ -60,7 +60,7 @@ impl HookScope {
         Ok(self)
     }
 
-    /// Whether it is for this call.
+    /// Whether the hook applies to this call.
     pub fn fits(&self, call: &HookCall<'_>) -> bool {
         let named = |pattern: &ToolPattern| {
             pattern.matches(&call.declaration.tool_id, &call.declaration.aliases)
@@ -75,7 +75,7 @@ impl HookScope {
 }
 
 fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
-    // That a call deserves caution is said of every call like it, and not by the selector.
+    // Cautions are left out: they apply to all calls of a kind, and the selector did not match because of them.
     let effects = Effects {
         caution: None,
         path_cautions: Vec::new(),
@@ -93,7 +93,7 @@ fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
     });
     match decision.reason.kind {
         ReasonType::Rule | ReasonType::Opaque => true,
-        // The tool asks about every call, which says nothing of this one.
+        // A tool that asks about every call is no match. A part that cannot be analysed is.
         ReasonType::SafetyCheck => !decision.opaque.is_empty(),
         ReasonType::Mode
         | ReasonType::Classifier

@@ -1,4 +1,4 @@
-//! Changes to arguments and output: what of them goes on record, and how a redacted value survives them.
+//! Changes of arguments and output, and the way redacted values survive them.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -26,13 +26,13 @@ pub struct InputMutation {
     #[serde(default)]
     pub at_us: u64,
     /// The arguments that it changed, where another change came before it.
-    // As others may see them. The first change was made to what the model sent, which the record of the call has.
+    // In observable form. The first change applies to the model's arguments, which the record of the call has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_before: Option<Value>,
 }
 
 /// A change of the output.
-// The output that was replaced is not kept: a hook may have replaced it to keep it from everybody.
+// The replaced output is not kept, because a hook may have replaced it to keep it secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OutputMutation")]
 pub struct OutputMutation {
@@ -66,8 +66,12 @@ pub(crate) fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     all
 }
 
-/// Arguments as a hook rewrote them, with the values it could not see put back where it left their marks alone. A mark
-/// in a text that it wrote, or in another place, is refused: it would reach the tool as if it were the value.
+/// The arguments after a hook's rewrite, with the hidden values restored where the hook left their marks unchanged. A
+/// mark in any other place is an error.
+///
+/// A hook sees marks such as `[redacted:argument]` instead of secrets. If a mark reached the tool, the tool would take
+/// it for the value. Restoring by search and replace would be ambiguous, because different values can have the same
+/// mark. So a value is restored only at its old place.
 pub(crate) fn restored(
     original: &Value,
     shown: &Value,
@@ -102,7 +106,7 @@ fn restore(
             }
             Ok(Value::Object(whole))
         }
-        // Only in a list of the same length does a place still mean the same item.
+        // Only in an array of the same length does an index still refer to the same item.
         (Some(Value::Array(original)), Some(Value::Array(shown)), Value::Array(rewritten))
             if shown.len() == rewritten.len() =>
         {
@@ -141,7 +145,7 @@ fn refuse_marks_in(text: &str, marks: &BTreeSet<String>) -> Result<(), HookError
     }
 }
 
-/// The marks that stand for something in `shown`. A text of that form that was there from the start is no mark.
+/// Collects the marks in `shown` that replace a value. Text of this form that was in the original is no mark.
 fn collect_marks(original: &Value, shown: &Value, marks: &mut BTreeSet<String>) {
     match (original, shown) {
         (Value::Object(original), Value::Object(shown)) => {

@@ -1,51 +1,51 @@
-//! What a hook wants.
+//! The output of a hook.
 
 use serde_json::Value;
 use toolpost_model::{Behavior, HookEvent, HookStanding, ResultContent};
 
-/// A hook broke, or said something that makes no sense where it said it.
+/// A hook failed, or its output is invalid for its event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HookError(pub String);
 
-/// What a hook thinks of a call. One vote among the rules' own.
+/// A hook's opinion about a call, which counts as one vote beside the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookVote {
     /// Allow, ask or deny.
     pub behavior: Behavior,
-    /// Why, for the model too.
+    /// The reason, which the model also gets.
     pub reason: String,
 }
 
-/// What a hook wants. The default is nothing: the call goes on.
+/// The output of a hook. The default lets the call continue unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookOutput {
-    /// Other arguments, before the call. They are checked like the model's own.
+    /// Replaces the arguments before the call. They are validated like the arguments of the model.
     pub arguments: Option<Value>,
-    /// Other content, after the call. Structured content that is not given anew with it is left out: it would still
-    /// tell what was replaced.
+    /// Replaces the content after the call. Without new structured content, the old structured content is removed,
+    /// because it would still hold the replaced content.
     pub output: Option<Vec<ResultContent>>,
-    /// Other structured content, after the call.
+    /// Replaces the structured content after the call.
     pub structured: Option<Value>,
-    /// Further text for the model, told with the result and under the hook's name.
+    /// Further text for the model, which is added to the result under the hook's name.
     pub context: Vec<String>,
-    /// What it thinks of the call, before it.
+    /// A vote, before the call.
     pub opinion: Option<HookVote>,
-    /// The call must not happen; after it: its result must not be seen. The text says why, for the model too.
+    /// Stops the call, or withholds its result after the call. The text is the reason, which the model also gets.
     pub stop: Option<String>,
-    /// A line for whoever watches.
+    /// A message for the call's listeners.
     pub message: Option<String>,
-    /// Why arguments or output are other ones, for the record.
+    /// The reason for a change of arguments or output, for the record.
     pub reason: Option<String>,
 }
 
 impl HookOutput {
-    /// Nothing.
+    /// An output without changes.
     pub fn proceed() -> Self {
         Self::default()
     }
 
-    /// Other arguments.
+    /// Replaces the arguments.
     pub fn rewrite(arguments: Value, reason: impl Into<String>) -> Self {
         Self {
             arguments: Some(arguments),
@@ -54,7 +54,7 @@ impl HookOutput {
         }
     }
 
-    /// Other content for the model, as text.
+    /// Replaces the content by text.
     pub fn replace(text: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             output: Some(vec![ResultContent::text(text)]),
@@ -63,7 +63,7 @@ impl HookOutput {
         }
     }
 
-    /// An opinion.
+    /// Votes.
     pub fn opinion(behavior: Behavior, reason: impl Into<String>) -> Self {
         Self {
             opinion: Some(HookVote {
@@ -74,7 +74,7 @@ impl HookOutput {
         }
     }
 
-    /// The end of the call, or of its result.
+    /// Stops the call or withholds its result.
     pub fn stop(reason: impl Into<String>) -> Self {
         Self {
             stop: Some(reason.into()),
@@ -82,29 +82,29 @@ impl HookOutput {
         }
     }
 
-    /// Adds other structured content.
+    /// Replaces the structured content as well.
     #[must_use]
     pub fn with_structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
         self
     }
 
-    /// Adds a word for the model.
+    /// Adds text for the model.
     #[must_use]
     pub fn with_context(mut self, text: impl Into<String>) -> Self {
         self.context.push(text.into());
         self
     }
 
-    /// Adds a line for whoever watches.
+    /// Adds a message for the call's listeners.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    /// Refuses what cannot be had at this event from a hook of this standing. Nothing of such an output is heeded: a
-    /// hook that is wrong about when it runs may be wrong about the rest.
+    /// Refuses an output that is invalid for this event or standing. None of it is applied, because a hook that is
+    /// wrong about its event may be wrong about the rest.
     pub(crate) fn check(&self, event: HookEvent, standing: HookStanding) -> Result<(), HookError> {
         let changes_output = self.output.is_some() || self.structured.is_some();
         let changes = changes_output

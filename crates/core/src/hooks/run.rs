@@ -1,5 +1,4 @@
-//! Hooks around a call: they are asked one after another, and what they say is heeded, recorded and, where they fail,
-//! met by what their standing demands.
+//! Running hooks: asking them in order, recording their output, and applying their standing to failures.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -21,12 +20,12 @@ use crate::{
     session::Session,
 };
 
-/// Reasons and messages are for one look; a longer one is cut.
+/// The limit of reasons and messages, which are read at a glance.
 pub(super) const TEXT_CHARS: usize = 4_000;
-/// A word for the model may be a page, and no more.
+/// The limit of a text for the model.
 const CONTEXT_CHARS: usize = 32_000;
 
-/// What a hook is shown of a call. Holds what it shows, so that the call can be written while hooks are asked.
+/// The data of a hook's view of a call. It owns the data, so that the call can change while hooks run.
 pub(super) struct HookCallView {
     event: HookEvent,
     id: InvocationId,
@@ -80,7 +79,7 @@ impl HookCallView {
     }
 }
 
-/// The hooks that would be asked about a call, and when.
+/// The hooks that would run for a call, with their events.
 pub(crate) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
     let mut found: Vec<HookPlan> = Vec::new();
     for hook in &host.hooks {
@@ -100,12 +99,12 @@ pub(crate) fn ahead(host: &HostInner, call: &PipelineCall) -> Vec<HookPlan> {
     found
 }
 
-/// Whether a hook will see the end of a call that runs now and can keep its result from the caller.
+/// Whether a hook may withhold the result of a running call.
 pub(crate) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
     let sees_the_end = |hook: &dyn Hook| {
         [HookEvent::After, HookEvent::Failure]
             .into_iter()
-            // Of the ways only a dry run looks different to a hook, and none of those runs.
+            // Only dry runs differ for hooks, and a dry run executes nothing, so any other mode gives the same answer.
             .any(|event| concerns(hook, call, event, CallRunKind::Resumed))
     };
     host.hooks.iter().any(|hook| match hook.standing() {
@@ -114,22 +113,21 @@ pub(crate) fn may_withhold(host: &HostInner, call: &PipelineCall) -> bool {
     })
 }
 
-/// Whether a hook would be asked. One that panics over that would be.
+/// Whether a hook applies to the call. A hook that panics over this question applies.
 fn concerns(hook: &dyn Hook, call: &PipelineCall, event: HookEvent, way: CallRunKind) -> bool {
     HookCallView::of(call, event, way).is_some_and(|seen| {
         std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
     })
 }
 
-/// How long a hook may take. A call's source and its hooks wait under the same ceiling.
+/// The time limit of a hook. The default deadline of calls is an upper bound.
 pub(super) fn limit(host: &HostInner, hook: &dyn Hook) -> Duration {
     hook.time_limit()
         .unwrap_or(host.limits.hook)
         .min(host.limits.deadline)
 }
 
-/// Asks one hook, within its time. `None`: the call does not concern it. A hook that panics or does not come back has
-/// failed like one that says so.
+/// Runs one hook within its time limit. `None` if the call is outside its scope. A panic or a timeout is an error.
 pub(super) async fn ask(
     hook: &dyn Hook,
     call: &HookCall<'_>,
@@ -152,7 +150,7 @@ pub(super) async fn ask(
     answer.unwrap_or_else(|fault| Some(Err(HookError(fault))))
 }
 
-/// The record of a hook that was asked just now.
+/// The record of a hook run that just ended.
 pub(super) fn begun(
     call: &PipelineCall,
     hook: &dyn Hook,
@@ -172,12 +170,12 @@ pub(super) fn begun(
     }
 }
 
-/// A hook's words as others may see them: no secret of the call or the host, and not without end.
+/// The text of a hook, redacted and limited in length.
 pub(super) fn told(call: &PipelineCall, text: &str, most: usize) -> String {
     cut(call.live.redactor().text(text).into_owned(), most)
 }
 
-/// A text of at most so many characters, which says where it was cut.
+/// Limits a text to a number of characters and marks the cut.
 pub(crate) fn cut(text: String, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text,
@@ -185,7 +183,7 @@ pub(crate) fn cut(text: String, most: usize) -> String {
     }
 }
 
-/// Notes how a hook failed: for the record, for the operator's log, and for whoever watches the call.
+/// Reports a hook's failure to the record, the log and the call's listeners.
 pub(super) fn note_failure(call: &PipelineCall, run: &mut HookRun, error: &HookError) {
     let text = told(call, &error.0, TEXT_CHARS);
     tracing::warn!(
@@ -201,7 +199,7 @@ pub(super) fn note_failure(call: &PipelineCall, run: &mut HookRun, error: &HookE
     run.error = Some(text);
 }
 
-/// What may come with any output: a line for whoever watches, and words for the model.
+/// Applies the parts that any output can have: a message for listeners and text for the model.
 pub(super) fn take_words(call: &mut PipelineCall, run: &mut HookRun, output: &HookOutput) {
     use toolpost_model::HookDeed::{AddedContext, LeftMessage};
     if let Some(message) = &output.message {

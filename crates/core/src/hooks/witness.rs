@@ -1,5 +1,6 @@
-//! Whoever wants to hear of every call: what happened on its way, that it was told to stop, how it ended. A listener
-//! belongs to one call and its caller; a witness belongs to the host, as modules do that watch what all agents do.
+//! Witnesses: observers of all calls of a host. A listener belongs to one call and its caller; a witness belongs to the
+//! host, for example a module that watches the calls of all agents. A witness has no answer, so it can neither change
+//! nor delay a call.
 
 use std::{
     fmt,
@@ -19,83 +20,81 @@ use crate::{
     invocation::{CallRequest, CancelReason, LiveCall},
 };
 
-/// Hears of every call. Called from the calls' own tasks, so it never waits: what it has to do with what it hears it does
-/// elsewhere. Everything it hears has passed redaction.
+/// Observes all calls. The methods run in the calls' tasks and must not block. All texts are redacted.
 pub trait Witness: Send + Sync + 'static {
-    /// A call's arguments were read and checked: it is about to be decided. Told at most once in a host's life, and not
-    /// at all of a call that ended before that.
+    /// A call is about to be decided: its arguments were parsed and validated. Called at most once in a host's life,
+    /// and never for a call that ended earlier.
     fn begun(&self, call: &WitnessedCall, start: &WitnessedStart<'_>) {
         let _ = (call, start);
     }
 
-    /// Something happened on a call's way. Stages are not told.
+    /// An event of a call. Stage events are left out.
     fn hear(&self, call: &WitnessedCall, event: &Event) {
         let _ = (call, event);
     }
 
-    /// A call was told to stop, for the first time.
+    /// The first cancellation of a call.
     fn canceled(&self, call: &WitnessedCall, reason: CancelReason, at: Timestamp) {
         let _ = (call, reason, at);
     }
 
-    /// A call is over and on record.
+    /// The recorded end of a call.
     fn ended(&self, call: &WitnessedCall, end: &WitnessedEnd<'_>) {
         let _ = (call, end);
     }
 
-    /// A session is closed, or left memory: what is kept for it can go.
+    /// The end of a session, or its eviction from memory. Data that is kept for it can be dropped.
     fn session_closed(&self, session: &SessionId) {
         let _ = session;
     }
 }
 
-/// A call as witnesses know it.
+/// A call in the form that witnesses see.
 #[derive(Clone)]
 pub struct WitnessedCall {
     /// The call.
     pub invocation_id: InvocationId,
-    /// The tool, as its caller named it.
+    /// The tool name of the request.
     pub tool: String,
-    /// Its session.
+    /// The session of the call.
     pub session_id: SessionId,
-    /// Who calls.
+    /// The caller.
     pub principal: Principal,
-    /// The caller's own id for it.
+    /// The caller's id of the request.
     pub request_id: Option<RequestId>,
-    /// The batch it belongs to.
+    /// The batch of the call.
     pub batch_id: Option<String>,
-    /// The call that made it.
+    /// The parent call, if it is a nested call.
     pub parent: Option<InvocationId>,
-    /// The tool that was found under that name.
+    /// The tool that the name resolved to.
     entry: OnceLock<Arc<CatalogEntry>>,
 }
 
 impl WitnessedCall {
-    /// The tool that was found under the name, once one was.
+    /// The declaration of the tool, once the name is resolved.
     pub fn declaration(&self) -> Option<&Declaration> {
         self.entry.get().map(|entry| entry.declaration())
     }
 }
 
-/// How a call began.
+/// The start of a call.
 pub struct WitnessedStart<'a> {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What the model sent, as others may see it: neither the operator's settings nor a hook have changed it.
+    /// The model's arguments in observable form, before changes by the operator's settings or hooks.
     pub arguments: &'a Value,
 }
 
-/// How a call ended.
+/// The end of a call.
 pub struct WitnessedEnd<'a> {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// Its result, as the record has it.
+    /// The recorded result.
     pub result: &'a ToolResult,
-    /// What it was decided to touch, where it came that far.
+    /// The effects of the decision, if the call was decided.
     pub effects: Option<&'a Effects>,
 }
 
-/// The witnesses of a host.
 #[derive(Clone, Default)]
 pub(crate) struct WitnessList(Arc<[Arc<dyn Witness>]>);
 
@@ -104,7 +103,7 @@ impl WitnessList {
         Self(witnesses.into())
     }
 
-    /// A witness that panics is no reason for a call to fail.
+    /// Calls each witness. A panic of a witness does not fail the call.
     fn each(&self, tell: impl Fn(&dyn Witness)) {
         for witness in self.0.iter() {
             if std::panic::catch_unwind(AssertUnwindSafe(|| tell(&**witness))).is_err() {
@@ -118,7 +117,6 @@ impl WitnessList {
     }
 }
 
-/// A call and its witnesses.
 pub(crate) struct CallAndWitnesses {
     call: WitnessedCall,
     witnesses: WitnessList,
@@ -140,7 +138,7 @@ impl CallAndWitnesses {
 }
 
 impl LiveCall {
-    /// Has the host's witnesses hear of it.
+    /// Adds the host's witnesses to the call.
     pub(crate) fn witnessed(
         mut self,
         witnesses: &WitnessList,
@@ -172,25 +170,25 @@ impl LiveCall {
         self
     }
 
-    /// Has the witnesses know which tool was found.
+    /// Sets the tool that the witnesses see.
     pub(crate) fn found(&self, entry: &Arc<CatalogEntry>) {
         if let Some(watch) = &self.audience.witnesses {
-            // A call that is taken up again after a question finds the same tool again.
+            // A call that resumes after a question resolves to the same tool again.
             let _ = watch.call.entry.set(Arc::clone(entry));
         }
     }
 
-    /// Whether anybody hears of it beside its caller.
+    /// Whether the call has witnesses.
     pub(crate) fn is_witnessed(&self) -> bool {
         self.audience.witnesses.is_some()
     }
 
-    /// Tells the witnesses that it began.
+    /// Reports the start to the witnesses.
     pub(crate) fn tell_begun(&self, arguments: &Value) {
         if let Some(watch) = &self.audience.witnesses {
             let now = crate::port::now();
             let begun_here = || now.checked_sub(self.began.elapsed()).unwrap_or(now);
-            // Who watches a call counts its age from when it was asked for, whichever host that was.
+            // A resumed call starts at the time of its request, even if an earlier host received it.
             let at = self
                 .caller
                 .asked_for_at
@@ -203,7 +201,7 @@ impl LiveCall {
         }
     }
 
-    /// Tells the witnesses how it ended.
+    /// Reports the end to the witnesses.
     pub(crate) fn tell_end(&self, result: &ToolResult, effects: Option<&Effects>) {
         if let Some(watch) = &self.audience.witnesses {
             let end = WitnessedEnd {

@@ -1,4 +1,4 @@
-//! Finding and opening what calls kept, for whoever may see the call.
+//! Finding and opening artifacts of calls that the viewer may see.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::record::{
 };
 
 impl HostInner {
-    /// Opens a kept piece of a call that `sight` shows. `asking` is the call that wants it, where a call does: of what
-    /// hooks may still withhold, a running call has its own pieces and nobody else has any.
+    /// Opens an artifact of a call that `sight` shows. `asking` is the call that reads it, if a call does. As long as
+    /// hooks may withhold the result of a call, only the call itself can open its artifacts.
     pub(crate) async fn artifact(
         &self,
         id: ArtifactId,
@@ -59,7 +59,7 @@ impl HostInner {
 }
 
 impl Host {
-    /// Opens a kept piece of a result. Agents see those of their own calls only.
+    /// Opens an artifact. Agents can open artifacts of their own calls only.
     pub async fn artifact(
         &self,
         id: ArtifactId,

@@ -1,4 +1,4 @@
-//! Putting a host together.
+//! The builder of a host.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -35,7 +35,7 @@ use crate::{
     scheduling::Scheduler,
 };
 
-/// Puts a host together. Every port has an adapter in memory, so that `Host::builder().build()` is a whole host.
+/// Builds a host. Each port has an adapter in memory, so `Host::builder().build()` is a complete host.
 pub struct HostBuilder {
     sources: SourceParts,
     guards: GuardParts,
@@ -53,7 +53,7 @@ struct SourceParts {
     require_shown: bool,
 }
 
-/// The parts that decide about calls or watch them.
+/// The parts that decide about calls or observe them.
 struct GuardParts {
     policy: Arc<dyn PolicyEngine>,
     authorities: Vec<Arc<dyn DecisionAuthority>>,
@@ -63,7 +63,7 @@ struct GuardParts {
     rules: Arc<dyn RuleStore>,
 }
 
-/// Where calls are recorded, for how long, and the recording that is replayed.
+/// The parts that record calls, and the cassette to replay.
 struct RecordParts {
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn BlobStore>,
@@ -78,7 +78,7 @@ pub enum HostError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The cassette it should replay has an answer that is none.
+    /// The cassette holds an invalid result.
     #[error("the cassette cannot be replayed: {0}")]
     Cassette(#[from] CassetteError),
 }
@@ -113,34 +113,34 @@ impl HostBuilder {
         }
     }
 
-    /// Adds a source. Of two tools that want one name, the earlier source's keeps it.
+    /// Adds a source. If two tools claim the same name, the tool of the earlier source gets it.
     #[must_use]
     pub fn source(mut self, source: impl Source) -> Self {
         self.sources.list.push(Arc::new(source));
         self
     }
 
-    /// Adds sources in their order, after those added before.
+    /// Adds sources after the earlier ones, in the given order.
     #[must_use]
     pub fn sources(mut self, sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Self {
         self.sources.list.extend(sources);
         self
     }
 
-    /// Adds one tool.
+    /// Adds a tool as a source of its own.
     #[must_use]
     pub fn tool(self, tool: impl Tool) -> Self {
         self.source(ToolSet::of(tool))
     }
 
-    /// Who decides.
+    /// Sets the policy.
     #[must_use]
     pub fn policy(mut self, policy: impl PolicyEngine) -> Self {
         self.guards.policy = Arc::new(policy);
         self
     }
 
-    /// Adds authorities that rules may delegate to. Of two with one name, the later one counts.
+    /// Adds authorities for delegating rules. A later authority replaces an earlier one of the same name.
     #[must_use]
     pub fn authorities(
         mut self,
@@ -150,107 +150,107 @@ impl HostBuilder {
         self
     }
 
-    /// Adds a hook; hooks see calls in the order they were added.
+    /// Adds a hook. Hooks run in the order in which they were added.
     #[must_use]
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.guards.hooks.push(Arc::new(hook));
         self
     }
 
-    /// Adds hooks in their order, after those added before.
+    /// Adds hooks after the earlier ones, in the given order.
     #[must_use]
     pub fn hooks(mut self, hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Self {
         self.guards.hooks.extend(hooks);
         self
     }
 
-    /// Adds somebody who hears of every call.
+    /// Adds a witness.
     #[must_use]
     pub fn witness(mut self, witness: Arc<dyn Witness>) -> Self {
         self.guards.witnesses.push(witness);
         self
     }
 
-    /// Where records go.
+    /// Sets the journal.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.record.journal = journal;
         self
     }
 
-    /// Where results go that are too large for a record.
+    /// Sets the store for results that are too large for a record.
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn BlobStore>) -> Self {
         self.record.blobs = blobs;
         self
     }
 
-    /// What is taken out of everything that is written or shown.
+    /// Sets the redactor of all recorded and shown texts.
     #[must_use]
     pub fn redactor(mut self, redactor: impl Redactor) -> Self {
         self.record.redactor = Arc::new(redactor);
         self
     }
 
-    /// Credentials that calls may name with `{"$cred": "name"}` in their arguments. Their values should be known to the
-    /// redactor.
+    /// Sets the credentials that arguments may refer to with `{"$cred": "name"}`. The redactor should have their values
+    /// too.
     #[must_use]
     pub fn credentials(mut self, credentials: Vec<CredentialGrant>) -> Self {
         self.credentials = credentials;
         self
     }
 
-    /// The limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: HostLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The operator's settings for single tools.
+    /// Sets the operator's settings for tools.
     #[must_use]
     pub fn settings(mut self, settings: impl OperatorSettings) -> Self {
         self.sources.settings = Box::new(settings);
         self
     }
 
-    /// How many calls of one source's tools run at the same time, by the source's name.
+    /// Limits the concurrent calls of a source, by the source's name.
     #[must_use]
     pub fn source_limit(mut self, source: impl Into<String>, concurrency: usize) -> Self {
         self.sources.limits.insert(source.into(), concurrency);
         self
     }
 
-    /// Whether a deferred tool must be shown in a session before it can be called there.
+    /// Sets whether a session must discover a deferred tool before it can call it.
     #[must_use]
     pub fn require_shown(mut self, require: bool) -> Self {
         self.sources.require_shown = require;
         self
     }
 
-    /// Whether a person can be asked.
+    /// Sets whether the host can ask an operator.
     #[must_use]
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.guards.approvals = approvals.bounded();
         self
     }
 
-    /// Where rules are kept that a person wanted to be remembered.
+    /// Sets the store of remembered rules.
     #[must_use]
     pub fn rule_store(mut self, store: Arc<dyn RuleStore>) -> Self {
         self.guards.rules = store;
         self
     }
 
-    /// Answers every call from a recording: its tools take the place of all sources, and nothing runs. No hook, rule or
-    /// person is asked. A call that was not recorded fails with the code `not_recorded`.
+    /// Answers each call from a cassette: its tools replace all sources, and nothing is executed. No hook, rule or
+    /// operator is asked. A call that is not on the cassette fails with the code `not_recorded`.
     #[must_use]
     pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
         self.record.replay = Some((cassette, options));
         self
     }
 
-    /// Puts what was recorded in the place of what was configured.
+    /// Replaces the configured parts by those of the cassette.
     fn take_up_recording(&mut self) -> Result<Option<CassettePlayer>, HostError> {
         let Some((mut cassette, options)) = self.record.replay.take() else {
             return Ok(None);
@@ -271,21 +271,21 @@ impl HostBuilder {
         Ok(Some(CassettePlayer::new(&cassette, options)?))
     }
 
-    /// The tenants that principals belong to, by the principals' names. Their surfaces have the scope `tenant`.
+    /// Sets the tenants of principals, by the principals' names. Surfaces of these principals have the scope `tenant`.
     #[must_use]
     pub fn tenants(mut self, tenants: HashMap<PrincipalName, String>) -> Self {
         self.tenants = tenants;
         self
     }
 
-    /// How long records stay. Without this, for ever.
+    /// Sets how long records are kept. The default is for ever.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
         self.record.retention = retention;
         self
     }
 
-    /// Lists the sources, ends what the last host left open, and starts.
+    /// Lists the sources, recovers the calls of the last host, and starts.
     pub async fn build(mut self) -> Result<Host, HostError> {
         let replay = self.take_up_recording()?;
         let FoundRules {
@@ -353,7 +353,7 @@ impl HostBuilder {
             },
         });
         connect(&inner);
-        // Where it cannot be measured it cannot be written either, and says so itself.
+        // If the size cannot be measured, the journal cannot be written either, and its own error reports that.
         let _ = inner
             .record
             .journal_room
@@ -368,7 +368,7 @@ impl HostBuilder {
         if self.record.retention.is_any() {
             let host = Arc::downgrade(&inner);
             let closing = inner.state.closing.clone();
-            // A shutdown waits for it, so that the journal is nobody's when the host is gone.
+            // Tracked, so that a shutdown waits for it and the journal has no user afterwards.
             inner
                 .state
                 .tasks
@@ -378,7 +378,7 @@ impl HostBuilder {
     }
 }
 
-/// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
+/// Subscribes to the sources. The task holds the host weakly, so that it does not keep a dropped host alive.
 fn connect(inner: &Arc<HostInner>) {
     for source in &inner.sources.list {
         let refresh = Arc::clone(&inner.state.catalog.refresh);

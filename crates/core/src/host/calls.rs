@@ -1,4 +1,4 @@
-//! Starting calls and giving their answers to whoever waits for them.
+//! Starting calls and delivering their answers.
 
 use std::{
     pin::Pin,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl HostInner {
-    /// The part of a new call that others may touch, with whoever hears of every call.
+    /// The shared part of a new call, with its witnesses.
     fn begun(&self, request: &CallRequest) -> LiveCall {
         let live = LiveCall::new(
             InvocationId::new(),
@@ -34,7 +34,7 @@ impl HostInner {
         live.witnessed(&self.witnesses, request, None)
     }
 
-    /// Runs a call in a task of its own.
+    /// Runs a call in its own task.
     pub(crate) fn spawn(
         self: &Arc<Self>,
         call: PipelineCall,
@@ -53,7 +53,7 @@ impl HostInner {
         self.spawn_claimed(call, way, shared)
     }
 
-    /// The same for a call whose request id is claimed already.
+    /// Runs a call whose request id is already claimed in its own task.
     fn spawn_claimed(
         self: &Arc<Self>,
         call: PipelineCall,
@@ -64,27 +64,27 @@ impl HostInner {
         let work = self.work(call, way, shared);
         self.state.tasks.spawn(async move {
             let (answer, member) = work.await;
-            // The caller may be gone; the answer is on record.
+            // The caller may have disconnected. The answer is on record.
             let _ = tell.send(answer);
             drop(member);
         });
         answer
     }
 
-    /// Runs work of the host's own that a shutdown waits for.
+    /// Runs work of the host that a shutdown waits for.
     pub(crate) fn track(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.state.tasks.spawn(work);
     }
 
-    /// A call from its first stage to its last, known to the host as running meanwhile. The place in a batch that comes
-    /// with the answer is dropped once that is given out.
+    /// Runs a call from its first stage to its last, listed as running. The returned batch membership is dropped after
+    /// the answer is delivered, so that the answers of an ordered batch arrive in order.
     fn work(
         self: &Arc<Self>,
         call: PipelineCall,
         way: CallRunKind,
         shared: Option<SharedResultSender>,
     ) -> impl Future<Output = (Arc<RecordedResult>, Option<BatchMember>)> + Send + 'static {
-        // A call is a large value; boxed, it is not moved with every future around it.
+        // Boxed, because a call is a large value and would be moved with each future around it.
         let host = Arc::clone(self);
         let mut call = Box::new(call);
         let running = RunningCallGuard::begin(&host, &call);
@@ -106,7 +106,7 @@ impl HostInner {
             }
             let listener = call.live.take_listener();
             drop(running);
-            // A call that is left to the next host has not ended.
+            // A call that is left open for the next host has no end.
             if let Some(listener) = listener.filter(|_| !call.asking.left_open) {
                 listener.ended(&answer);
             }
@@ -114,7 +114,7 @@ impl HostInner {
         }
     }
 
-    /// Runs a call in the caller's task. Should the caller stop waiting, it finishes in one of its own.
+    /// Runs a call in the caller's task. If the caller drops the future, the call finishes in a task of the host.
     pub(crate) fn in_callers_task(
         self: &Arc<Self>,
         call: PipelineCall,
@@ -134,7 +134,7 @@ impl HostInner {
 }
 
 impl Host {
-    /// Starts a call. Everything that can go wrong with it is in its answer.
+    /// Starts a call. All its errors are in its answer.
     pub async fn start(&self, request: CallRequest) -> CallHandle {
         request.session.touch();
         let inner = &self.inner;
@@ -175,7 +175,7 @@ impl Host {
                 .ended(live, request, result::request_conflict(key.id.as_str()))
                 .await;
         }
-        // Given back however this ends, also by a caller that stops waiting for the journal's answer.
+        // The claim is released on every path, including a caller that drops this future while the journal is read.
         let claim = RequestIdClaim {
             session: Arc::clone(&request.session),
             id: Some(key.id.clone()),
@@ -209,8 +209,8 @@ impl Host {
         self.ended(live, request, ending).await
     }
 
-    /// Requests of a session that the last host left open or answered in its last minutes, oldest first: their
-    /// caller may not have heard the answers. Told once.
+    /// The requests of a session whose answers the last host may not have delivered, oldest first. They were left open
+    /// or answered in its last minutes. The list is returned once.
     pub fn unheard(&self, session: &SessionId) -> Vec<RequestId> {
         self.inner
             .state
@@ -223,9 +223,9 @@ impl Host {
 
     /// Starts a call and waits for its end.
     ///
-    /// A call without a request id runs in the caller's own task, which spares a hand-over between threads.
-    /// Should the caller stop waiting, the call is told to stop and finishes in a task of its own, so that it
-    /// still gets its end. A call in the background is waited for too, and goes on where the caller does not wait.
+    /// A call without a request id runs in the caller's task, which saves a hand-over between threads. If the caller
+    /// drops the future, the call is canceled and finishes in a task of the host, so that it still gets its recorded
+    /// end. A call in the background runs in its own task and continues if the caller drops the future.
     pub async fn call(&self, request: CallRequest) -> Arc<RecordedResult> {
         let inner = &self.inner;
         let elsewhere = request.identity.request_id.is_some() || request.delivery.background;
@@ -249,7 +249,7 @@ impl Host {
             .await
     }
 
-    /// A call that ends before it begins still passes the end of the way and is on record.
+    /// Ends a call before its first stage. It still runs the last stages and is recorded.
     async fn ended(
         &self,
         live: Arc<LiveCall>,
@@ -265,7 +265,7 @@ impl Host {
         CallHandle::ready(answer)
     }
 
-    /// What would happen to a call. Nothing runs, nothing is recorded.
+    /// Explains the expected course of a call. Nothing is executed or recorded.
     pub async fn explain(&self, request: CallRequest) -> crate::Explanation {
         let live = Arc::new(LiveCall::new(
             InvocationId::new(),
@@ -278,7 +278,7 @@ impl Host {
     }
 }
 
-/// A call the host knows as running. Whatever becomes of the call, it does not stay known when this is dropped.
+/// Lists a call as running. Dropping the guard removes the call, regardless of its end.
 struct RunningCallGuard {
     host: Arc<HostInner>,
     live: Arc<LiveCall>,
@@ -294,7 +294,8 @@ impl RunningCallGuard {
             .lock()
             .insert(call.live.id, Arc::clone(&call.live));
         call.session.life.running.fetch_add(1, Ordering::Relaxed);
-        // A session that is being closed looks for its calls once; whoever comes later stops by itself.
+        // The session may have been closed between the check of the request and this insertion. Closing a session looks
+        // for its calls once, so a call that is inserted later must cancel itself.
         if call.session.is_ended() {
             call.live.cancel(CancelReason::SessionClosed, None);
         }
@@ -320,10 +321,10 @@ impl Drop for RunningCallGuard {
     }
 }
 
-/// Tells everybody who waits for the same request.
+/// Sends the answer to all callers of the same request.
 type SharedResultSender = watch::Sender<Option<Arc<RecordedResult>>>;
 
-/// A call that runs in its caller's task, until the caller drops it.
+/// A call that runs in its caller's task until the caller drops it.
 struct InCallersTask {
     work: Option<BoxFuture<'static, Arc<RecordedResult>>>,
     live: Arc<LiveCall>,
@@ -345,13 +346,15 @@ impl Future for InCallersTask {
     }
 }
 
+// Dropping a future normally drops its work. Here that would leave a call without an end on record, which looks like a
+// crash. So the rest of the work moves to a task of the host, with the cancellation already set.
 impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.live.stop_awaiting();
         self.live
             .cancel(CancelReason::CallerGone, Some(self.live.principal()));
-        // Without a runtime there is nothing left to run on: the process is ending.
+        // Without a runtime the process is ending, and the work cannot continue.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             self.tasks.spawn_on(work, &runtime);
         }

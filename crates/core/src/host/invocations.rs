@@ -1,4 +1,4 @@
-//! Looking at calls, waiting for their end and stopping them, by their ids.
+//! Looking at calls, waiting for their end and canceling them, by invocation id.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,42 +16,42 @@ use crate::{
     session::Session,
 };
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Debug, Serialize)]
 pub struct InvocationView {
     /// The call.
     pub invocation_id: InvocationId,
-    /// In one word.
+    /// The state in one word.
     pub status: StatusWord,
-    /// The tool as asked for.
+    /// The tool name of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Where it is, while it runs.
+    /// The stage of a running call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
-    /// The result, once it ended.
+    /// The result of an ended call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
 }
 
-/// Where a call stands, in one word.
+/// The state of a call in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
-    /// On its way.
+    /// The call has no end yet.
     Running,
-    /// Over.
+    /// The call has ended.
     Ended,
-    /// Begun, and its end could not be written.
+    /// The call has started, and its end could not be recorded.
     Unknown,
 }
 
-/// Whose calls somebody may look at.
+/// The calls that a viewer may see.
 #[derive(Clone, Copy)]
 pub(crate) enum CallVisibility<'a> {
-    /// An operator sees every call, anybody else their own.
+    /// Operators see all calls, agents their own.
     ByRole(&'a Principal),
-    /// Their own only, whatever their role: a tool that acts for somebody acts on their calls alone.
+    /// Only the principal's own calls, regardless of its role. For tools, which act on behalf of one principal.
     OwnOnly(&'a Principal),
 }
 
@@ -96,7 +96,7 @@ impl HostInner {
             }));
         }
         let rows = self.record.journal.records_of(id).await?;
-        // The answer to its question may stand behind a call's end, and is not its end.
+        // A record about an answer can follow the end of a call, and is not the end.
         let of_call = rows
             .iter()
             .filter(|row| row.record.kind != RecordKind::Decided);
@@ -115,7 +115,7 @@ impl HostInner {
         let CallRecordBody { result, ask, .. } = ways.next_back().unwrap_or(first);
         let (status, stage) = match (&result, ask) {
             (Some(_), _) => (StatusWord::Ended, None),
-            // The host went while it waited for a person's answer, and the next one goes on with it.
+            // The host stopped while the call waited for approval. The next host resumes it.
             (None, Some(_)) => (StatusWord::Running, Some(Stage::AwaitApproval)),
             (None, None) => (StatusWord::Unknown, None),
         };
@@ -142,12 +142,12 @@ impl HostInner {
 }
 
 impl Host {
-    /// Tells a running call to stop. `false`: it is not running, or not this caller's.
+    /// Cancels a running call. Returns `false` if it does not run or belongs to another caller.
     pub fn cancel(&self, id: InvocationId, principal: &Principal) -> bool {
         self.inner.cancel(id, CallVisibility::ByRole(principal))
     }
 
-    /// Where a call stands. Agents see their own only.
+    /// The state of a call. Agents see their own calls only.
     pub async fn invocation(
         &self,
         id: InvocationId,
@@ -158,8 +158,8 @@ impl Host {
             .await
     }
 
-    /// Up to `limit` records of a session with numbers over `after`: see [`of_session`](crate::Journal::of_session). Whoever has the
-    /// session may read them.
+    /// Up to `limit` records of a session after number `after`: see [`of_session`](crate::Journal::of_session). A
+    /// caller that has the session may read them.
     pub async fn session_records(
         &self,
         session: &Session,
@@ -173,20 +173,21 @@ impl Host {
             .await
     }
 
-    /// The same of all sessions. For operators: who asks is for the caller to check.
+    /// Like [`session_records`](Self::session_records) for all sessions. The caller must check that the viewer is an
+    /// operator.
     pub async fn records(&self, after: u64, limit: usize) -> Result<SessionPage, JournalError> {
         let rows = self.inner.record.journal.read(after, limit).await?;
         let up_to = rows.last().map_or(after, |row| row.seq);
         Ok(SessionPage { rows, up_to })
     }
 
-    /// Where the record ends and where it begins.
+    /// The first and the last record of the journal.
     pub async fn journal_head(&self) -> Result<JournalHead, JournalError> {
         self.inner.record.journal.head().await
     }
 
-    /// Waits for the end of a call, but not longer than `most`, and tells where it stands then. Agents see their own
-    /// only. Whoever stops waiting leaves the call as it is.
+    /// Waits for the end of a call, at most for `most`, and returns its state. Agents see their own calls only.
+    /// Dropping the future does not affect the call.
     pub async fn wait(
         &self,
         id: InvocationId,

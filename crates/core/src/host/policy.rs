@@ -1,4 +1,4 @@
-//! The policy in force: the operator's own, with what was remembered from approvals on top.
+//! The policy in force: the operator's policy with the remembered rules on top.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,13 +19,13 @@ use crate::{
     session::Session,
 };
 
-/// The engine that decides now, and a number that grows whenever it is another.
+/// An engine with its generation, which grows with each change.
 pub(crate) struct InForce {
     pub(crate) generation: u64,
     pub(crate) engine: Arc<dyn PolicyEngine>,
 }
 
-/// A caller without a name: only rules for every caller speak of it.
+/// A caller without a name, which only rules for all callers match.
 static ANY_CALLER: LazyLock<Principal> = LazyLock::new(|| Principal::agent(""));
 
 impl PathRulesInForce for InForce {
@@ -59,9 +59,9 @@ impl PathRulesInForce for InForce {
 
 pub(crate) struct PolicyHolder {
     in_force: ArcSwap<InForce>,
-    /// What the engine in force is made of. Held while one is made, so that two changes never lose one another.
+    /// The parts of the engine in force. Locked while an engine is built, so that concurrent changes are not lost.
     parts: Mutex<PolicyParts>,
-    /// The authorities that rules may delegate to.
+    /// The authorities for delegating rules.
     authorities: DecisionAuthorities,
 }
 
@@ -123,7 +123,7 @@ impl PolicyHolder {
         }));
     }
 
-    /// What an operator should know of the rules, given the tools that there are.
+    /// The notices about rules for the given tools.
     pub(super) fn notices(&self, tools: &[&Declaration]) -> Vec<CatalogNotice> {
         let engine = &self.in_force.load().engine;
         let unmatched = engine.unmatched(tools).into_iter();
@@ -148,7 +148,7 @@ impl PolicyHolder {
         unmatched.chain(bare).collect()
     }
 
-    /// What is remembered and still speaks.
+    /// The remembered rules that have not expired.
     pub(crate) fn remembered(&self, at: Timestamp) -> Vec<RememberedRule> {
         self.parts
             .lock()
@@ -161,14 +161,14 @@ impl PolicyHolder {
 }
 
 impl HostInner {
-    /// The engine that decides in a session: the host's, with the session's own rules where it has some.
+    /// The engine for a session: the host's engine, with the rules of the session if it has some.
     pub(crate) fn engine(&self, session: &Session) -> Arc<dyn PolicyEngine> {
         session.engine(&self.policy.in_force())
     }
 
     fn change_policy(&self, change: impl FnOnce(&mut PolicyParts)) {
         self.policy.change(change);
-        // What is denied outright is not shown, so surfaces may be others now.
+        // Tools that are denied outright are hidden, so the surfaces may have changed.
         self.moved_on();
     }
 
@@ -185,9 +185,8 @@ impl HostInner {
 }
 
 impl Host {
-    /// Puts another policy in force, from the next decision on. What was remembered from approvals stays on top of
-    /// it; calls that were decided and have not started yet keep their decision, calls that a person is being asked
-    /// about are decided again once there is an answer.
+    /// Replaces the policy for all later decisions. Remembered rules stay on top of it. Calls that are decided and have
+    /// not started keep their decision. Calls that wait for approval are decided again after the answer.
     pub fn replace_policy(&self, policy: Arc<dyn PolicyEngine>) {
         self.inner.change_policy(|parts| parts.own = policy);
     }

@@ -1,4 +1,4 @@
-//! Calls as their records tell them, for faces that speak of a call after its caller left or its host went.
+//! Calls as their records describe them, for faces that report on a call after its caller left or its host stopped.
 
 use toolpost_model::{InvocationId, Principal, SessionId};
 
@@ -9,19 +9,20 @@ use crate::record::{
     story::CallOnRecord,
 };
 
-/// One of the calls that a query found.
+/// A call that a query found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundCall {
     /// The call.
     pub invocation_id: InvocationId,
     /// Its session.
     pub session_id: SessionId,
-    /// The record it was found by: the next page is before that.
+    /// The record that matched. The next page ends before it.
     pub seq: u64,
 }
 
 impl Host {
-    /// A call as its records tell it. Agents get their own only; `None` also where nothing of it is on record yet.
+    /// A call as its records describe it. Agents get their own calls only. `None` also if the call is not on record
+    /// yet.
     pub async fn recorded_call(
         &self,
         id: InvocationId,
@@ -32,8 +33,8 @@ impl Host {
             .filter(|call| CallVisibility::ByRole(viewer).shows(&call.principal)))
     }
 
-    /// The calls on record that a query wants, newest first: whose they are is for [`recorded_call`](Self::recorded_call)
-    /// to check.
+    /// The recorded calls that match a query, newest first. The result is not limited to the viewer's calls;
+    /// [`recorded_call`](Self::recorded_call) checks that.
     pub async fn find_calls(&self, query: Query) -> Result<Vec<FoundCall>, JournalError> {
         let rows = self.inner.record.journal.find(query).await?;
         let found = |row: StoredRecord| {
@@ -48,8 +49,8 @@ impl Host {
         Ok(rows.into_iter().filter_map(found).collect())
     }
 
-    /// Resolves when a call does not run here, or not any more. Whoever waits like this waits for no answer: a call that
-    /// a person is being asked about stays open for the next host.
+    /// Resolves when a call does not run in this host, or no longer. It does not count as a waiting caller, so a call
+    /// that waits for approval stays open for the next host.
     pub async fn no_longer_runs(&self, id: InvocationId) {
         let live = self.inner.state.calls.running.lock().get(&id).cloned();
         if let Some(live) = live {

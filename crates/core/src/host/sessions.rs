@@ -16,38 +16,38 @@ use crate::{
     session::{Session, SessionOrigin},
 };
 
-/// Why a session cannot be had.
+/// Why a session is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// No such session, or another principal's: which of the two is nobody's business.
+    /// There is no such session, or it belongs to another principal. The error does not reveal which.
     #[error("no session `{0}` is open for this caller")]
     Unknown(SessionId),
-    /// A caller's own session is there as long as the caller.
+    /// The default session of a principal cannot be closed.
     #[error("a caller's own session cannot be closed")]
     Default,
-    /// Too many.
+    /// All sessions are in use.
     #[error("all {0} sessions are in use (setting `limits.sessions`)")]
     Full(usize),
-    /// A session holds its request as long as it lives, and there may be many sessions.
+    /// The surface request is too large. Sessions keep their request in memory.
     #[error("the surface request has {0} bytes; at most {SURFACE_BYTES} are taken")]
     SurfaceTooLarge(usize),
-    /// The journal cannot take it.
+    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
-/// The most that a surface request may have, as JSON.
+/// The largest surface request, in bytes of JSON.
 const SURFACE_BYTES: usize = 64 << 10;
 
-/// How the ids of sessions begin that nobody opened.
+/// The prefix of the ids of default sessions.
 const DEFAULT: &str = "default:";
 
-/// Whether a session is one that nobody opened, and nobody closes.
+/// Whether a session is the default session of a principal, which is neither opened nor closed.
 pub(crate) fn is_default(id: &SessionId) -> bool {
     id.as_str().starts_with(DEFAULT)
 }
 
-/// Whose such a session is.
+/// The principal of a default session.
 fn default_owner(id: &SessionId) -> Option<Principal> {
     let (role, name) = id.as_str().strip_prefix(DEFAULT)?.split_once(':')?;
     let role = [PrincipalRole::Agent, PrincipalRole::Operator]
@@ -61,7 +61,7 @@ fn default_owner(id: &SessionId) -> Option<Principal> {
 }
 
 impl HostInner {
-    /// Whose a session in memory is.
+    /// The principal of a session in memory.
     pub(super) fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
         let sessions = self.state.sessions.read();
         sessions
@@ -69,7 +69,7 @@ impl HostInner {
             .map(|session| session.principal().clone())
     }
 
-    /// Ends what is kept for a session: by its sources, and by whoever hears of every call.
+    /// Closes the sources of a session and notifies the witnesses.
     pub(super) fn let_go(&self, session: &Session) {
         session.close();
         self.witnesses.session_closed(session.id());
@@ -79,7 +79,7 @@ impl HostInner {
         self.state.sessions.read().get(id).cloned()
     }
 
-    /// Keeps a session, or returns the one somebody else kept in the same moment.
+    /// Keeps a session, or returns the one that another task kept at the same time.
     fn keep(&self, session: Session) -> Arc<Session> {
         let mut sessions = self.state.sessions.write();
         Arc::clone(
@@ -89,9 +89,9 @@ impl HostInner {
         )
     }
 
-    /// Makes room for one more session of `principal`. What leaves memory here is still on record and comes back
-    /// when its id is used again, so the longest unused one may go: first of the same caller's, so that nobody
-    /// pushes the others out.
+    /// Makes room for one more session of `principal`. An evicted session is still on record and is restored when its
+    /// id is used again, so an idle one can go. The longest idle session of the same principal goes first, so that one
+    /// principal cannot evict the sessions of others.
     fn make_room(&self, principal: &Principal) -> Result<(), SessionError> {
         let limit = self.limits.sessions;
         let mut sessions = self.state.sessions.write();
@@ -120,7 +120,7 @@ impl HostInner {
         Ok(())
     }
 
-    /// The session of a recorded call, brought back from the record or made anew.
+    /// The session of a recorded call, restored from the record or created.
     pub(crate) async fn session_or_new(
         &self,
         id: &SessionId,
@@ -141,8 +141,8 @@ impl HostInner {
         }
     }
 
-    /// The request with the tenant that the operator gave this principal, whatever the caller wrote: a surface of the
-    /// tenant where there is one and the caller asks for nothing narrower than a session.
+    /// Sets the tenant that the operator configured for the principal, and ignores the caller's. With a tenant, the
+    /// scope is `tenant`, unless the caller requests a scope narrower than a session.
     fn of_tenant(&self, principal: &Principal, mut request: SurfaceRequest) -> SurfaceRequest {
         request.tenant = self.tenants.get(&principal.name).cloned();
         request.scope = match (request.scope, &request.tenant) {
@@ -166,7 +166,7 @@ impl HostInner {
     ) -> Result<Arc<Session>, SessionError> {
         let may_have =
             |owner: &Principal| owner == principal || principal.role == PrincipalRole::Operator;
-        // No record tells of it, since nobody opened it: it is there as long as its owner.
+        // A default session is not on record. It exists as long as its principal.
         if let Some(owner) = default_owner(id).filter(may_have)
             && self.known(id).is_none()
         {
@@ -225,13 +225,14 @@ impl HostInner {
 }
 
 impl Host {
-    /// Opens a session and puts it on record.
+    /// Opens a session and records it.
     pub async fn open_session(
         &self,
         principal: Principal,
         request: SurfaceRequest,
     ) -> Result<Arc<Session>, SessionError> {
-        // The same unguessable time-ordered ids as invocations: 74 random bits, and the token guards the rest.
+        // Time-ordered ids with 74 random bits, like invocation ids. They are not the only protection: requests also
+        // need a token.
         self.open_session_as(
             SessionId::new(InvocationId::new().to_string()),
             principal,
@@ -241,8 +242,8 @@ impl Host {
         .await
     }
 
-    /// Opens a session under an id that its face made and never used before. `credential` is a mark, not a secret,
-    /// of what its caller came in with; [`resume_session`](Self::resume_session) tells it again.
+    /// Opens a session under an id that its face created and never used before. `credential` is a fingerprint of the
+    /// caller's credential, not the secret; [`resume_session`](Self::resume_session) passes it to the check.
     pub async fn open_session_as(
         &self,
         id: SessionId,
@@ -273,8 +274,8 @@ impl Host {
         Ok(self.inner.keep(session.with_credential(credential)))
     }
 
-    /// Finds a session, or opens it: for faces that make the id out of what callers say, so that it may have been used
-    /// before. One that was closed, or that is another principal's, stays unknown.
+    /// Finds a session or opens it, for faces that derive the id from the caller's data, so that it may have been used
+    /// before. A session that was closed or belongs to another principal stays unknown.
     pub async fn session_or_open(
         &self,
         id: SessionId,
@@ -289,7 +290,7 @@ impl Host {
                 let session = self
                     .open_session_as(id, principal.clone(), request, None)
                     .await?;
-                // Somebody of the same name but another role may have opened it in the same moment.
+                // A caller of the same name and another role may have opened it at the same time.
                 let is_own = session.principal() == principal;
                 if is_own {
                     Ok(session)
@@ -301,8 +302,8 @@ impl Host {
         }
     }
 
-    /// Finds a session, in memory or on record, for a face whose caller proved by other means that it is its own;
-    /// the face says whether that caller would still be let in.
+    /// Finds a session, in memory or on record, for a face whose caller has proved its ownership by other means.
+    /// `still_admitted` decides whether this caller is still admitted.
     pub async fn resume_session(
         &self,
         id: &SessionId,
@@ -313,7 +314,7 @@ impl Host {
         Ok(session)
     }
 
-    /// The session a principal has without opening one.
+    /// The default session of a principal, which needs no opening.
     pub fn default_session(&self, principal: &Principal) -> Arc<Session> {
         let id = SessionId::new(format!(
             "{DEFAULT}{}:{}",
@@ -336,7 +337,7 @@ impl Host {
         }
     }
 
-    /// Finds a session, in memory or on record. Agents find their own only.
+    /// Finds a session, in memory or on record. Agents find their own sessions only.
     pub async fn session(
         &self,
         id: &SessionId,
@@ -347,7 +348,7 @@ impl Host {
         Ok(session)
     }
 
-    /// Closes a session: its calls are canceled, its sources told, its id never valid again.
+    /// Closes a session: cancels its calls, closes its sources and retires its id.
     pub async fn close_session(&self, session: &Session) -> Result<(), SessionError> {
         if is_default(session.id()) {
             return Err(SessionError::Default);
@@ -365,12 +366,13 @@ impl Host {
         for call in running.iter().filter(|call| call.is_of(session.id())) {
             call.cancel(CancelReason::SessionClosed, None);
         }
-        // After the calls know: one that keeps something for its session from now on must not leave it behind.
+        // After the cancellations: a call that ends now must not keep anything for a session that is gone.
         self.inner.let_go(session);
-        // Last: what it ran is to stop even where the journal cannot be written.
+        // Recorded last, because the processes of the session must stop even if the journal cannot be written.
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         let recorded = self.inner.append(closed, AppendStrength::Committed).await;
-        // Known as ended until its end is on record: who does not find it here looks there, and would bring it back.
+        // The session stays in memory, marked as ended, until its end is on record. Removed earlier, a request for its
+        // id would find the opening in the journal and restore the session.
         self.inner.state.sessions.write().remove(session.id());
         Ok(recorded?)
     }

@@ -1,4 +1,4 @@
-//! The sources of a host: how they are doing, what they offer beside tools, what they tell.
+//! The sources of a host: their health, their companions and their news.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,35 +17,34 @@ use crate::{
     session::Session,
 };
 
-/// How long a source may take to list its tools.
+/// The time that a source has to list its tools.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a list waits for sources that are asked whether it changed.
+/// The time that a listing waits for sources to check for changes.
 const FRESHEN_PATIENCE: Duration = Duration::from_secs(2);
-/// News a reader may fall behind before it loses some.
+/// The number of news items that a slow reader can fall behind before it loses the oldest.
 const NEWS: usize = 256;
 
-/// How one source is doing.
+/// The state of a source.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SourceReport {
-    /// Its name.
+    /// The name of the source.
     pub name: String,
-    /// How many of its tools are in the catalog and can be used.
+    /// The number of its tools that can be used.
     pub tools: usize,
-    /// How it is doing.
+    /// Its health.
     #[serde(flatten)]
     pub health: SourceHealth,
 }
 
-/// Something that a source told.
+/// A notice of a source.
 #[derive(Clone, Debug)]
 pub struct SourceNews {
     /// The source.
     pub source: Arc<str>,
-    /// What it told.
+    /// The notice.
     pub notice: SourceNotice,
 }
 
-/// Where what sources tell is passed on.
 #[derive(Clone)]
 pub(super) struct SourceNewsChannel(broadcast::Sender<SourceNews>);
 
@@ -57,7 +56,7 @@ impl Default for SourceNewsChannel {
 
 impl SourceNewsChannel {
     pub(super) fn tell(&self, source: &Arc<str>, notice: SourceNotice) {
-        // Nobody may be listening.
+        // Sending fails if there are no readers.
         let _ = self.0.send(SourceNews {
             source: Arc::clone(source),
             notice,
@@ -66,7 +65,7 @@ impl SourceNewsChannel {
 }
 
 impl HostInner {
-    /// Asks the sources that do not tell of changes whether their lists changed.
+    /// Asks sources without change notifications whether their lists changed.
     pub(crate) async fn freshen_sources(self: &Arc<Self>) {
         let asked: Vec<_> = self
             .sources
@@ -83,7 +82,7 @@ impl HostInner {
         }
     }
 
-    /// The tools of every source, in the order of the sources. A slow one delays the others by no more than its patience.
+    /// The tools of each source, in the order of the sources. A slow source delays the listing up to its time limit.
     pub(super) async fn list_sources(&self) -> Vec<Result<Vec<Declaration>, SourceError>> {
         join_all(self.sources.list.iter().map(|source| list(&**source))).await
     }
@@ -104,7 +103,7 @@ async fn list(source: &dyn Source) -> Result<Vec<Declaration>, SourceError> {
         })
 }
 
-/// Whether a tool of the source at a place can be called on a surface without being looked for first.
+/// Whether a surface allows calls of a tool of this source without discovery.
 fn is_callable(surface: &Surface, place: usize, tool: &ToolId) -> bool {
     surface
         .find(tool.as_str())
@@ -117,7 +116,7 @@ fn is_callable(surface: &Surface, place: usize, tool: &ToolId) -> bool {
         })
 }
 
-/// What of a source's companions is left where only some of their tools can be called.
+/// The companions of a source that remain if only some of their tools can be called.
 fn servable(
     companions: Arc<SourceCompanions>,
     is_callable: impl Fn(&ToolId) -> bool,
@@ -125,7 +124,7 @@ fn servable(
     let open = |tool: &Option<ToolId>| tool.clone().filter(&is_callable);
     let read = open(&companions.read);
     let prompt = open(&companions.prompt);
-    // News of a resource tell that it is there.
+    // News about a resource reveal that it exists.
     let of_news = |tool: &Option<ToolId>| open(tool).filter(|_| read.is_some());
     let of_resources = |list: &Vec<Value>| {
         if read.is_some() {
@@ -162,7 +161,7 @@ fn servable(
 }
 
 impl Host {
-    /// How every source is doing.
+    /// The state of each source.
     pub fn sources(&self) -> Vec<SourceReport> {
         let catalog = self.catalog();
         let report = |(place, source): (usize, &Arc<dyn Source>)| {
@@ -193,8 +192,9 @@ impl Host {
             .collect()
     }
 
-    /// What the sources offer beside tools to a session, by their names. Only what the session could call the tools for:
-    /// whoever must not read a source's resources does not learn of them either. Sources that offer nothing are left out.
+    /// The companions of each source, by name: resources, prompts and completions. A session gets only those that it
+    /// could also reach through the tools, so that a principal without access to the resources does not learn their
+    /// names. Sources without companions are left out.
     pub fn companions(&self, session: &Session) -> Vec<(String, Arc<SourceCompanions>)> {
         let surface = self.surface(session);
         let offered = self
@@ -215,8 +215,8 @@ impl Host {
             .collect()
     }
 
-    /// Takes definitions that a source keeps back, of one tool or all; with `seen`, only the definition of that digest. The
-    /// catalog has them when this is done.
+    /// Accepts quarantined definitions of a source, of one tool or all. With `seen`, only the definition with this
+    /// digest. The catalog is refreshed when this returns.
     pub async fn accept(
         &self,
         source: &str,
@@ -241,7 +241,7 @@ impl Host {
         Ok(accepted)
     }
 
-    /// What sources tell from now on. A reader that falls behind loses the oldest.
+    /// The news of the sources from now on. A slow reader loses the oldest.
     pub fn news(&self) -> broadcast::Receiver<SourceNews> {
         self.inner.state.notices.news.0.subscribe()
     }

@@ -1,4 +1,4 @@
-//! What a caller gets: the result, and its JSON as the journal has it.
+//! The answer to a caller: the result, with its JSON as recorded.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -15,10 +15,10 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// What a result takes beside its content.
+/// The size of a result's JSON without its content, roughly.
 const RESULT_ROOM: usize = 512;
 
-/// The end of a call. The JSON is what was recorded, byte for byte, so that a repeat gets the same.
+/// The end of a call. The JSON is byte for byte the recorded text, so that a repeat gets the same bytes.
 #[derive(Debug)]
 pub struct RecordedResult {
     result: ToolResult,
@@ -32,8 +32,9 @@ impl RecordedResult {
         Arc::new(Self { result, json })
     }
 
-    /// The same, once more without secrets: some show only when a result is written, such as a header's name and its
-    /// value side by side. Done before it is recorded, so that the record and the answer stay the same bytes.
+    /// Redacts the JSON of a result as well. Some secrets are recognized only there, such as the name of a header
+    /// beside its value. This happens before the result is recorded, because the record and the answer must be the same
+    /// bytes.
     pub(crate) fn without_secrets(result: ToolResult, redactor: &CallRedactor) -> Arc<Self> {
         let answer = Self::of(result);
         let mut counts = Redactions::default();
@@ -45,7 +46,7 @@ impl RecordedResult {
                 result.redactions.add(&counts);
                 Self::of(result)
             }
-            // Then it is written again from parts that are clean one by one.
+            // The redaction broke the structure of the JSON. The parts of the result are then redacted one by one.
             Err(_) => {
                 let mut result = answer.result.clone();
                 redactor.result(&mut result);
@@ -54,7 +55,7 @@ impl RecordedResult {
         }
     }
 
-    /// From the record of a call that ended earlier.
+    /// The answer of a call that ended earlier, from its record.
     pub(crate) fn recorded(json: &str) -> Option<Arc<Self>> {
         let result = serde_json::from_str(json).ok()?;
         Some(Arc::new(Self {
@@ -74,53 +75,53 @@ impl RecordedResult {
     }
 }
 
-/// A call under way. Dropping the handle cancels the call, unless it was let go on.
+/// A call under way. Dropping the handle cancels the call, unless the handle is detached.
 pub struct CallHandle {
     id: InvocationId,
     live: Option<Arc<LiveCall>>,
     on_drop: OnDrop,
-    /// Whether the call counts this handle among those that wait for its answer.
+    /// Whether this handle counts as a waiting caller.
     is_awaiting: bool,
     is_background: bool,
     answer: ResultReceiver,
 }
 
-/// Where a call stands when its handle is made.
+/// The state of a call when its handle is created.
 pub enum CallHandleState<'a> {
-    /// It began, and its listener will hear of its end.
+    /// The call began, and its listener receives its end.
     UnderWay,
-    /// It began, and its caller does not wait for it: once it is [accepted](CallHandle::accepted), its id is the answer.
+    /// The call began in the background. Once it is [accepted](CallHandle::accepted), its id is the answer.
     Backgrounded,
-    /// It repeats a request whose call was under way before; that one's listener hears of it.
+    /// The call repeats a request that is under way. The listener of the first call receives its end.
     Joined,
-    /// It is over: a repeat of one that ended, or a call that could not begin.
+    /// The call is over: it repeats a call that ended, or it could not begin.
     Over(&'a Arc<RecordedResult>),
 }
 
-/// A call that has not begun to run and goes on without the caller that waited for it.
+/// A call that has not begun to run and continues without its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingCall {
     /// The call.
     pub invocation_id: InvocationId,
-    /// What it waits for.
+    /// The cause of the wait.
     pub cause: PendingCause,
 }
 
-/// What a call waits for before it runs.
+/// Why a call waits before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PendingCause {
-    /// A person's answer. The call runs after a yes.
+    /// The call waits for approval.
     Approval {
         /// The question.
         ask_id: InvocationId,
-        /// Without an answer by then, the call ends `approval_rejected`.
+        /// The time at which an unanswered call ends as `approval_rejected`.
         expires_at: Timestamp,
     },
-    /// A free slot, another call or a hook.
+    /// The call waits for a slot, a lock or a hook.
     Queue,
 }
 
-/// What becomes of the call when nobody waits for it any more.
+/// The effect of dropping a handle.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnDrop {
     Cancel,
@@ -134,7 +135,7 @@ enum ResultReceiver {
 }
 
 impl CallHandle {
-    /// `on_drop` is what the request says: a call that is let go on from the start is one in the background.
+    /// A handle that continues the call on drop from the start belongs to a call in the background.
     pub(crate) fn own(
         live: Arc<LiveCall>,
         answer: oneshot::Receiver<Arc<RecordedResult>>,
@@ -155,7 +156,7 @@ impl CallHandle {
         }
     }
 
-    /// A repeat waits for the first one's call, which is not its own to cancel.
+    /// A handle for a repeat. It waits for the first call and does not cancel it on drop.
     pub(crate) fn shared(
         live: Arc<LiveCall>,
         answer: watch::Receiver<Option<Arc<RecordedResult>>>,
@@ -188,12 +189,12 @@ impl CallHandle {
         }
     }
 
-    /// The call.
+    /// The id of the call.
     pub fn invocation_id(&self) -> InvocationId {
         self.id
     }
 
-    /// Where the call stands, for whoever gave it a listener.
+    /// The state of the call when the handle was created.
     pub fn standing(&self) -> CallHandleState<'_> {
         match &self.answer {
             ResultReceiver::Own(_) if self.is_background => CallHandleState::Backgrounded,
@@ -203,14 +204,14 @@ impl CallHandle {
         }
     }
 
-    /// Resolves when the call is on record, so that it may be acknowledged.
+    /// Resolves when the call is on record and can be acknowledged.
     pub async fn accepted(&self) {
         if let Some(live) = &self.live {
             live.wait_accepted().await;
         }
     }
 
-    /// Lets the call go on when the handle is dropped.
+    /// Lets the call continue when the handle is dropped.
     pub fn detach(&mut self) {
         self.on_drop = OnDrop::LetGoOn;
     }
@@ -222,10 +223,10 @@ impl CallHandle {
         answer.unwrap_or_else(|| lost(self.id))
     }
 
-    /// Waits for the end, or until `patience` is over before the call runs. The call goes on then, under its id: this is
-    /// for callers that can come back for its end.
+    /// Waits for the end, or until `patience` ends before the call runs. The call then continues under its id, so this
+    /// is for callers that can fetch its end later.
     ///
-    /// The same is told when the host goes while the call is parked, because the next host goes on with the call.
+    /// The same error is returned if the host stops while the call is parked, because the next host resumes the call.
     pub async fn answer_within(
         mut self,
         patience: Option<Patience>,
@@ -249,7 +250,8 @@ impl CallHandle {
         }
     }
 
-    /// Resolves when `patience`, counted from `since` on, is over before the call runs; never for a call that ends or runs.
+    /// Resolves when `patience`, counted from `since`, ends before the call runs. Never resolves for a call that runs
+    /// or ends.
     pub async fn pending(&self, patience: Option<Patience>, since: Instant) -> PendingCall {
         wait_pending(self.id, self.live.as_deref(), patience, since).await
     }
@@ -262,7 +264,7 @@ impl CallHandle {
     }
 }
 
-/// `None`: the call's task is gone without an answer.
+/// `None` if the call's task ended without an answer.
 async fn receive(waiting: &mut ResultReceiver) -> Option<Arc<RecordedResult>> {
     match waiting {
         ResultReceiver::Ready(answer) => Some(Arc::clone(answer)),
@@ -287,7 +289,7 @@ async fn wait_pending(
         }
         (Some(live), Some(Patience::Turn(patience))) => {
             sleep_until(since + patience).await;
-            // The caller is told an id to come back with, so the call must be on record.
+            // The caller gets an id to come back with, so the call must be on record.
             live.wait_accepted().await;
             not_running(live).await
         }
@@ -299,7 +301,7 @@ async fn wait_pending(
     }
 }
 
-/// Resolves when the call is parked at the moment that `end` names for its question.
+/// Resolves when the call is still parked at the time that `end` returns for its question.
 async fn parked_until(live: &LiveCall, end: impl Fn(ParkedQuestion) -> Instant) -> PendingCause {
     loop {
         let changed = live.parking().changed();
@@ -313,8 +315,8 @@ async fn parked_until(live: &LiveCall, end: impl Fn(ParkedQuestion) -> Instant) 
     }
 }
 
-/// Resolves when the call is somewhere before its work. A call may come back there: it is decided again where its facts
-/// changed.
+/// Resolves when the call is at a stage before its execution. A call can return to such a stage: it is decided again if
+/// its facts changed.
 async fn not_running(live: &LiveCall) -> PendingCause {
     loop {
         let changed = live.parking().changed();
@@ -347,7 +349,7 @@ impl Drop for CallHandle {
     }
 }
 
-/// The task that ran the call is gone without an answer: the runtime was torn down.
+/// The answer of a call whose task ended without one, because the runtime shut down.
 fn lost(id: InvocationId) -> Arc<RecordedResult> {
     let CallEnding::Failure { outcome, error, .. } = result::outcome_unknown() else {
         unreachable!("it is a failure")

@@ -1,4 +1,4 @@
-//! Why calls are stopped.
+//! Cancellation of calls.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use toolpost_model::Principal;
 use super::{LateAnswer, LiveCall, PipelineCall};
 use crate::record::body::CancellationBody;
 
-/// Why a call was told to stop.
+/// Why a call was canceled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelReason {
-    /// Somebody asked for it.
+    /// A caller or an operator requested it.
     Requested,
-    /// The caller went away.
+    /// The caller disconnected.
     CallerGone,
-    /// The host is going away.
+    /// The host is shutting down.
     Shutdown,
     /// The session was closed.
     SessionClosed,
-    /// The call that made it was stopped.
+    /// The parent call was stopped.
     ParentStopped,
     /// Another call of its batch failed.
     SiblingFailed {
@@ -29,19 +29,19 @@ pub enum CancelReason {
     },
 }
 
-/// A word to stop.
+/// A request to stop a call.
 #[derive(Debug)]
 pub(crate) struct CallCancellation {
     pub(super) reason: CancelReason,
-    /// `None`: the host itself.
+    /// `None` if the host canceled the call.
     pub(super) by: Option<Principal>,
     pub(super) requested_at: Timestamp,
 }
 
 impl LiveCall {
-    /// Tells the call to stop. `by` is the principal that asks for it, where it is not the host.
+    /// Cancels the call. `by` is the principal that requested it, or `None` for the host.
     pub(crate) fn cancel(&self, reason: CancelReason, by: Option<&Principal>) {
-        // The first reason stays: it is the one that stopped the work.
+        // The first reason is kept, because that one stopped the work.
         let cancellation = CallCancellation {
             reason,
             by: by.cloned(),
@@ -64,7 +64,7 @@ impl LiveCall {
         own.or(from_above.then_some(CancelReason::ParentStopped))
     }
 
-    /// The first word to stop that was meant for this call itself.
+    /// The first cancellation of this call itself. A cancellation of its parent is not included.
     pub(crate) fn cancellation(&self) -> Option<&CallCancellation> {
         self.stop.cancellation.get()
     }
@@ -75,14 +75,14 @@ impl LiveCall {
 }
 
 impl PipelineCall {
-    /// Who stopped it, when and whether it obeyed, where it was told to stop.
+    /// The record of the call's cancellation, if it was canceled.
     pub(super) fn cancellation_body(&self) -> Option<CancellationBody> {
         let reason = self.live.cancel_reason()?;
         let requested = self.live.cancellation();
         let by = requested.and_then(|cancellation| cancellation.by.as_ref());
         let obeyed = match self.progress.met.late {
             Some(LateAnswer::Discarded) => None,
-            // A call that did not run yet is stopped by the host, as it is written down.
+            // The host stops a call that does not run yet, at the time of this record.
             Some(LateAnswer::Told | LateAnswer::Unheard) | None => Some(
                 self.progress
                     .met
@@ -101,7 +101,7 @@ impl PipelineCall {
 }
 
 impl CancelReason {
-    /// The word in records.
+    /// The code in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Requested => "requested",
@@ -113,7 +113,7 @@ impl CancelReason {
         }
     }
 
-    /// Why, for people.
+    /// The reason as text.
     pub fn explain(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",

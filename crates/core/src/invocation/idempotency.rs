@@ -1,6 +1,9 @@
-//! Layer 4: requests with an id of their caller's own. A repeat gets the first answer, and another request under the same id
-//! is a conflict. The session knows the calls that run; the record knows the others, so a repeat finds its answer after a
-//! restart, too.
+//! Layer 4: request ids of callers. A repeat gets the first answer; a different request under the same id is a
+//! conflict.
+//!
+//! The session lists the calls that run, and the journal holds the others, so a repeat finds its answer after a restart
+//! as well. Answers are not cached in memory: a cache would be a second truth beside the journal and would not survive
+//! a restart.
 
 use std::{
     borrow::Cow,
@@ -25,7 +28,7 @@ use crate::{
     session::{Session, SessionOrigin},
 };
 
-/// SHA-256 of tool and arguments. Blanks between the arguments do not count.
+/// The SHA-256 of the tool and the arguments. Whitespace between the arguments does not count.
 pub fn request_digest(tool: &str, input: &ModelInput) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update((tool.len() as u64).to_le_bytes());
@@ -34,31 +37,30 @@ pub fn request_digest(tool: &str, input: &ModelInput) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// The requests of a session that came with an id of the caller's own.
 pub(crate) struct SessionRequests(Mutex<RequestTable>);
 
-/// What a session knows of requests that came with an id of the caller's own.
+/// The request ids of a session.
 struct RequestTable {
     under_way: HashMap<RequestId, ClaimedRequest>,
-    /// Hashes of all of them, where the session is young enough to know all: a new id need not be looked for
-    /// in the journal. `None`: there may be others on record.
+    /// Hashes of all request ids, if the session was opened in this host's life. A new id then needs no search in the
+    /// journal. `None` if the journal may have others.
     seen: Option<HashSet<u64>>,
 }
 
-/// A session that saw more requests than this looks new ones up in the journal like everybody else.
+/// The limit of remembered hashes. Beyond it, new ids are looked up in the journal.
 const MAX_SEEN: usize = 1 << 16;
 
-/// What taking a request id came to.
+/// The result of claiming a request id.
 pub(crate) enum RequestIdStatus {
-    /// It is taken, and nobody used it before.
+    /// Claimed, and never used before.
     New,
-    /// It is taken; the record may know of an earlier use.
+    /// Claimed. The journal may have an earlier use.
     MaybeKnown,
-    /// A call has it.
+    /// A running call has the id.
     By(ClaimedRequest),
 }
 
-/// A call under way that a repeat of its request can wait for.
+/// A call under way that repeats of its request can wait for.
 #[derive(Clone)]
 pub(crate) struct ClaimedRequest {
     pub(crate) digest: [u8; 32],
@@ -75,7 +77,7 @@ impl SessionRequests {
         }))
     }
 
-    /// Takes the request id for a new call, or tells of the call that has it.
+    /// Claims the request id for a new call, or returns the call that has it.
     pub(crate) fn claim(&self, id: &RequestId, call: ClaimedRequest) -> RequestIdStatus {
         let requests = &mut *self.0.lock();
         if let Some(earlier) = requests.under_way.get(id) {
@@ -102,20 +104,20 @@ impl SessionRequests {
         self.0.lock().under_way.remove(id);
     }
 
-    /// The call that runs under a request id.
+    /// The running call with a request id.
     pub(crate) fn under_way(&self, id: &RequestId) -> Option<ClaimedRequest> {
         self.0.lock().under_way.get(id).cloned()
     }
 }
 
-/// A request id taken for a call that has not begun.
+/// A request id that is claimed for a call that has not begun. Dropping the claim releases the id.
 pub(crate) struct RequestIdClaim {
     pub(crate) session: Arc<Session>,
     pub(crate) id: Option<RequestId>,
 }
 
 impl RequestIdClaim {
-    /// The call has begun and gives the id back itself.
+    /// Leaves the release of the id to the call, which has begun.
     pub(crate) fn keep(mut self) {
         self.id = None;
     }
@@ -131,13 +133,13 @@ impl Drop for RequestIdClaim {
 
 /// An earlier call, found by its request id.
 pub struct EarlierCall {
-    /// The tool as it was called.
+    /// The tool name of the request.
     pub tool: String,
-    /// The call, or its answer.
+    /// The call or its answer.
     pub call: CallHandle,
 }
 
-/// What the record tells of a request id.
+/// The result of looking up a request id in the journal.
 pub(crate) enum RequestIdLookup {
     First,
     Of(Arc<RecordedResult>),
@@ -147,7 +149,7 @@ pub(crate) enum RequestIdLookup {
 }
 
 impl HostInner {
-    /// A request id that is a secret, or holds one, is known by its hash: the same id still finds the same call.
+    /// Replaces a request id that holds a secret by its hash. The same id then still finds the same call.
     pub(crate) fn recordable(&self, id: RequestId) -> RequestId {
         match self.record.redactor.text(id.as_str()) {
             Cow::Borrowed(_) => id,
@@ -155,7 +157,8 @@ impl HostInner {
         }
     }
 
-    /// The first record of a request. What only the call knew for a secret was hidden when it was written.
+    /// The first record of a request. A request id with a secret that only the call knew was replaced by its hash at
+    /// writing.
     async fn first_record(
         &self,
         session: &Session,
@@ -172,7 +175,7 @@ impl HostInner {
         }
     }
 
-    /// The answer of an earlier call with this request id, where the record has one.
+    /// The recorded answer of an earlier call, if there is one.
     async fn recorded(
         &self,
         row: &StoredRecord,
@@ -192,7 +195,7 @@ impl HostInner {
         id: InvocationId,
     ) -> Result<Option<CallRecordBody<'static>>, JournalError> {
         let rows = self.record.journal.records_of(id).await?;
-        // The answer to its question may stand behind a call's end, and is not its end.
+        // A record about an answer can follow the end of a call, and is not the end.
         let of_call = rows
             .iter()
             .rev()
@@ -204,7 +207,7 @@ impl HostInner {
 }
 
 impl Host {
-    /// What the record tells of a request under an id that is no longer new.
+    /// Looks up a request id that is not new.
     pub(crate) async fn repeat(
         &self,
         session: &Session,
@@ -222,13 +225,13 @@ impl Host {
             return Ok(RequestIdLookup::Conflict);
         }
         match self.inner.recorded(&row).await? {
-            // The host did not take it that time, so nothing stands in the way of trying again.
+            // The host rejected the first request without running it, so the repeat may run.
             Some(answer) if answer.result().outcome == Outcome::Rejected => {
                 Ok(RequestIdLookup::First)
             }
             Some(answer) => Ok(RequestIdLookup::Of(answer)),
-            // On record without an end and not under way: the end could not be written, unless it waits for an
-            // answer that this host cannot ask for.
+            // The call is on record without an end and does not run. Either its end could not be recorded, or it waits
+            // for an approval that this host cannot ask for.
             None => Ok(self
                 .inner
                 .parked(&row)
@@ -237,7 +240,7 @@ impl Host {
         }
     }
 
-    /// An earlier call of a session by its request id: under way, or as the record has it.
+    /// An earlier call of a session by its request id, under way or from the record.
     pub async fn earlier(
         &self,
         session: &Session,
@@ -265,12 +268,12 @@ impl Host {
                 tool: call.tool.into_owned(),
                 call: CallHandle::ready(answer),
             })),
-            // On record without an end: it began between the two looks, or its end could not be written.
+            // On record without an end: the call began between the two lookups, or its end could not be recorded.
             _ => Ok(running()),
         }
     }
 
-    /// Tells the call that runs under a request id to stop. `false`: there is none.
+    /// Cancels the running call with a request id. Returns `false` if there is none.
     pub fn cancel_request(&self, session: &Session, id: &RequestId) -> bool {
         let found = session
             .requests

@@ -1,22 +1,22 @@
-//! The four inputs of a call on its way.
+//! The four inputs of a call.
 
 use toolpost_model::{Arguments, CallInput, ModelInput, ObservableInput, PermissionInput};
 
 use crate::{hooks::InputMutation, record::redaction::SensitiveArgument};
 
-/// The four inputs, each in its own type, and what was done to them.
+/// The four inputs, each in its own type, and their mutations.
 pub(crate) struct CallInputs {
     pub(crate) model: ModelInput,
-    /// What the model sent, as others may see it, of a call that an earlier host began: `model` then holds the
-    /// arguments that the call had reached when that host ended.
+    /// The model's arguments in observable form, for a call that an earlier host began. `model` then holds the
+    /// arguments that the call had when that host stopped.
     pub(crate) sent: Option<Arguments>,
     pub(crate) observable: Option<ObservableInput>,
     pub(crate) permission: Option<PermissionInput>,
     pub(crate) call: Option<CallInput>,
     pub(crate) mutations: Vec<InputMutation>,
-    /// A sensitive value was taken out of the record, so the call cannot be run again from it.
+    /// A sensitive value was left out of the record, so the call cannot be resumed from it.
     pub(crate) redacted: bool,
-    /// What the record says of the sensitive ones.
+    /// The recorded facts about sensitive arguments.
     pub(crate) sensitive: Vec<SensitiveArgument>,
 }
 
@@ -34,8 +34,8 @@ impl CallInputs {
         }
     }
 
-    /// Notes a change, before the new arguments take their place. No record need have been written since the change
-    /// before it, so this one keeps the arguments that lie between the two.
+    /// Records a mutation before the new arguments replace the old ones. From the second mutation on it keeps the
+    /// arguments in between, because they may be in no record.
     pub(crate) fn note_change(&mut self, mut change: InputMutation) {
         if !self.mutations.is_empty() {
             let shown = self.observable.as_ref();

@@ -1,4 +1,4 @@
-//! The part of a call that others may use while it runs.
+//! The part of a call that other tasks share while it runs.
 
 use std::{
     sync::{
@@ -29,51 +29,50 @@ use crate::{
     },
 };
 
-/// The part of a call that others may touch while it runs: cancel it, look at its stage, hear its events.
+/// The shared part of a call: its identity, cancellation, stage and events.
 pub(crate) struct LiveCall {
     pub(crate) id: InvocationId,
     pub(crate) tool: String,
     pub(crate) began: Instant,
     pub(super) session: SessionId,
     pub(super) principal: Principal,
-    /// Its caller, as far as tools and records see it.
     pub(crate) caller: LiveCaller,
     pub(super) stop: CallStop,
     pub(crate) audience: CallAudience,
     redaction: LiveRedaction,
     waiters: CallWaiters,
-    /// The artifacts that it has stored so far.
+    /// The artifacts that the call has stored so far.
     pub(crate) artifacts: CallArtifacts,
-    /// The time for which the call waits for others while it runs.
+    /// The time that does not count towards the deadline.
     pub(crate) pauses: DeadlinePauses,
 }
 
 /// The caller of a running call.
 pub(crate) struct LiveCaller {
-    /// The connection through which a tool may ask the caller.
+    /// The connection through which a tool can ask the caller.
     pub(crate) consulted: Option<Arc<dyn ConsultableCaller>>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
-    /// The span of the caller, if it sent one.
+    /// The trace span of the caller, if it sent one.
     pub(crate) span: Option<Box<TraceContext>>,
-    /// The time of the request, if it came to an earlier host.
+    /// The time of the request, if an earlier host received it.
     pub(crate) asked_for_at: Option<jiff::Timestamp>,
 }
 
-/// The ways in which a call is stopped.
+/// The cancellation state of a call.
 #[derive(Default)]
 pub(super) struct CallStop {
     pub(super) token: CancellationToken,
     pub(super) cancellation: OnceLock<CallCancellation>,
-    /// Stopping the call that made this one stops this one.
+    /// Whether a cancellation of the parent call cancels this call.
     pub(super) is_nested: bool,
 }
 
-/// The receivers of a call's events, and the numbers of those events.
+/// The receivers of a call's events, and the counters of those events.
 pub(crate) struct CallAudience {
-    /// Dropped at the end, so that a reader sees the end even while the call is still referenced.
+    /// Dropped at the end, so that the stream of a face ends even while the call is still referenced.
     listener: Mutex<Option<Arc<dyn EventListener>>>,
     interest: EventInterest,
-    /// The witnesses, which receive the events of every call.
+    /// The witnesses, which receive the events of all calls.
     pub(crate) witnesses: Option<Box<CallAndWitnesses>>,
     seq: AtomicU64,
     dropped: AtomicU64,
@@ -81,15 +80,14 @@ pub(crate) struct CallAudience {
     milestones: Mutex<MilestoneSampler>,
 }
 
-/// What keeps secrets out of a call's events and records.
+/// The redaction of a call's events and records.
 struct LiveRedaction {
     host: Arc<HostRedactor>,
-    /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
+    /// The sensitive texts of the call. Hooks that rewrite arguments can add to them.
     secrets: Mutex<OwnSecrets>,
     outputs: Mutex<RedactedOutputStreams>,
 }
 
-/// The callers that wait for a call.
 #[derive(Default)]
 struct CallWaiters {
     accepted: SetOnce<()>,
@@ -100,7 +98,7 @@ struct CallWaiters {
     parking: CallParking,
 }
 
-/// The sensitive texts of one call, and what finds them.
+/// The sensitive texts of a call, with a finder for them.
 #[derive(Default)]
 struct OwnSecrets {
     texts: Vec<String>,
@@ -163,27 +161,27 @@ impl LiveCall {
         }
     }
 
-    /// The call is on record, or has ended: it may be acknowledged.
+    /// Marks the call as recorded or ended, so that it can be acknowledged.
     pub(crate) fn accepted(&self) {
         let _ = self.waiters.accepted.set(());
     }
 
-    /// The call is over: whoever listens hears no more events.
+    /// Removes the listener, which then gets no further events.
     pub(crate) fn take_listener(&self) -> Option<Arc<dyn EventListener>> {
         self.audience.listener.lock().take()
     }
 
-    /// Somebody waits for the answer from now on.
+    /// Counts a caller that waits for the answer.
     pub(crate) fn await_answer(&self) {
         self.waiters.awaited.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// And no longer does.
+    /// Removes a caller from that count.
     pub(crate) fn stop_awaiting(&self) {
         self.waiters.awaited.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether anybody would hear its answer now.
+    /// Whether a caller waits for the answer.
     pub(crate) fn is_awaited(&self) -> bool {
         let listener = self.audience.listener.lock();
         listener
@@ -196,7 +194,7 @@ impl LiveCall {
         self.waiters.accepted.wait().await;
     }
 
-    /// The call is not known as running any more: what is to be known of it is on record.
+    /// Marks the call as no longer running. Its state is on record.
     pub(crate) fn over(&self) {
         let _ = self.waiters.over.set(());
     }
@@ -214,7 +212,7 @@ impl LiveCall {
         self.say("waiting for a free slot or for another call to finish");
     }
 
-    /// Says what the host is doing with the call.
+    /// Sends a status message about the call.
     pub(crate) fn say(&self, message: impl Into<String>) {
         self.emit(EventBody::Status {
             message: message.into(),
@@ -229,7 +227,7 @@ impl LiveCall {
         self.redaction.secrets.lock().add(secrets);
     }
 
-    /// What the call may not tell, as far as that is known now.
+    /// The redactor of the call, with the secrets that are known so far.
     pub(crate) fn redactor(&self) -> CallRedactor {
         let own = self.redaction.secrets.lock().finder.clone();
         CallRedactor {
@@ -251,7 +249,7 @@ impl LiveCall {
         }
     }
 
-    /// Events sent so far and events lost to a slow reader.
+    /// The number of events, and of the events that a slow reader lost.
     pub(crate) fn event_counts(&self) -> (u64, u64) {
         (
             self.audience.seq.load(Ordering::Relaxed),
@@ -285,7 +283,7 @@ impl LiveCall {
         &self.principal
     }
 
-    /// Passes an event on. Never blocks.
+    /// Sends an event to the listener and the witnesses. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
         if self.audience.interest == EventInterest::Nothing && self.audience.witnesses.is_none() {
             let seq = self.audience.seq.fetch_add(1, Ordering::Relaxed) + 1;
@@ -294,7 +292,8 @@ impl LiveCall {
         }
         let redactor = self.redactor();
         if let EventBody::Output(chunk) = body {
-            // Held until it is told, so that two threads of one tool do not tell pieces of one stream in another order.
+            // Held until the chunk is sent: two threads of one tool could otherwise send the chunks of one stream in
+            // another order than the redactor got them.
             let mut outputs = self.redaction.outputs.lock();
             if let Some(chunk) = outputs.pass(&chunk, &redactor) {
                 self.tell(EventBody::Output(chunk));
@@ -305,7 +304,7 @@ impl LiveCall {
         self.tell(body);
     }
 
-    /// Tells what was held back of a process's output: no more of it comes.
+    /// Sends the held-back rest of the output streams at the end of the work.
     pub(crate) fn flush_output(&self) {
         let mut outputs = self.redaction.outputs.lock();
         outputs
@@ -315,7 +314,9 @@ impl LiveCall {
     }
 
     fn tell(&self, body: EventBody) {
-        // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
+        // Numbered under the lock, so that the listener receives the events of several threads in the order of their
+        // numbers. The listener and the witnesses are called under this lock as well, so they must not emit events of
+        // this call. The lock order is outputs, listener, milestones.
         let listener = self.audience.listener.lock();
         let seq = self.audience.seq.fetch_add(1, Ordering::Relaxed) + 1;
         self.mark(seq, &body);
@@ -347,14 +348,14 @@ impl LiveCall {
         milestones.pass(seq, micros(self.began.elapsed()), body);
     }
 
-    /// What stays on record of its progress.
+    /// The milestones for the record.
     pub(crate) fn milestones(&self) -> Vec<Milestone> {
         self.audience.milestones.lock().told(&self.redactor())
     }
 }
 
 impl LiveCall {
-    /// Its own span.
+    /// The trace span of the call.
     pub(crate) fn trace(&self) -> TraceContext {
         match &self.caller.span {
             Some(caller) => caller.child(self.id),
@@ -362,14 +363,14 @@ impl LiveCall {
         }
     }
 
-    /// Makes it a call that an earlier host was asked for: its id tells when.
+    /// Marks the call as a request of an earlier host, at the time in its id.
     pub(crate) fn resumed(mut self) -> Self {
         let millis = i64::try_from(self.id.unix_millis()).unwrap_or_default();
         self.caller.asked_for_at = jiff::Timestamp::from_millisecond(millis).ok();
         self
     }
 
-    /// Makes it a call of the call that `parent` stops.
+    /// Ties the call's cancellation to its parent's.
     pub(crate) fn nested_in(mut self, parent: &CancellationToken) -> Self {
         self.stop.token = parent.child_token();
         self.stop.is_nested = true;

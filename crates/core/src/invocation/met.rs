@@ -1,5 +1,5 @@
-//! What a call met on its way that nothing else in its record tells: kept with it as `explain`, and cheap, for every call
-//! pays for it.
+//! The circumstances of a call that nothing else in its record states. They are recorded as `explain`. Collecting them
+//! must be cheap, because each call does it.
 
 use std::borrow::Cow;
 
@@ -10,66 +10,66 @@ use toolpost_model::Visibility;
 use super::PipelineCall;
 use crate::{record::body::CircumstancesBody, scheduling::WaitReason};
 
-/// What a call met on its way.
+/// The circumstances of a call.
 #[derive(Default)]
 pub(crate) struct CallCircumstances {
-    /// What it waited for, in the order it came upon it.
+    /// The reasons for its waits, in order.
     pub(crate) waited_for: Vec<WaitReason>,
-    /// It ran alone in its session.
+    /// The call ran alone in its session.
     pub(crate) alone: bool,
-    /// The tool was deferred, and had been shown.
+    /// The tool was deferred, and the session had discovered it.
     pub(crate) deferred: bool,
     pub(crate) deadline: Option<CallDeadline>,
     pub(crate) late: Option<LateAnswer>,
-    /// When the work of a call that was told to stop had ended.
+    /// The time at which the work of a canceled call ended.
     pub(crate) work_ended_at: Option<Timestamp>,
 }
 
-/// By which of its names a tool was asked for.
+/// The kind of name that the request used for the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchedBy {
-    /// The name it has on the wire.
+    /// The wire name.
     Name,
-    /// Its id.
+    /// The tool id.
     Id,
-    /// Another name that it goes by.
+    /// An alias.
     Alias,
 }
 
-/// How long a call may run, and who says so.
+/// The deadline of a call and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallDeadline {
-    /// So many milliseconds from when the tool begins.
+    /// The limit in milliseconds from the start of the tool.
     pub ms: u64,
-    /// Who says so.
+    /// The origin of the limit.
     pub by: DeadlineBy,
 }
 
-/// Who says how long a call may run.
+/// The origin of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadlineBy {
-    /// The caller's wish.
+    /// The caller's request.
     Caller,
     /// The operator's setting for the tool.
     ToolSetting,
-    /// The tool itself.
+    /// The tool's declaration.
     Tool,
-    /// The host's own limit, where nobody says otherwise.
+    /// The host's default.
     HostDefault,
-    /// The most that the operator lets anybody wish for with this tool.
+    /// The operator's ceiling for the tool.
     ToolCeiling,
-    /// The most that the host gives anybody.
+    /// The host's ceiling.
     HostCeiling,
-    /// The call that made it ends then.
+    /// The deadline of the parent call.
     Parent,
-    /// Its caller waits no longer.
+    /// The time that the caller allows for the whole call.
     Patience,
 }
 
 impl DeadlineBy {
-    /// In a few words, with the setting where there is one.
+    /// The origin in a few words, with the setting if there is one.
     pub fn explain(self) -> &'static str {
         match self {
             Self::Caller => "as the caller wishes",
@@ -84,20 +84,20 @@ impl DeadlineBy {
     }
 }
 
-/// An answer that came after the word to stop, or would.
+/// An answer that came after a cancellation, or could still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LateAnswer {
-    /// It was told to stop and finished all the same. What was done is what its caller was told.
+    /// The work finished despite the cancellation, and its caller got the answer.
     Told,
-    /// It finished when its caller had gone: the record has its answer, and nobody else.
+    /// The work finished after its caller disconnected. Only the record has the answer.
     Unheard,
-    /// The host stopped listening before the work ended; whatever it still answers is discarded.
+    /// The host stopped waiting before the work ended. A later answer is discarded.
     Discarded,
 }
 
 impl PipelineCall {
-    /// By which of its tool's names it asked.
+    /// The kind of name that the request used for the tool.
     pub(crate) fn matched_by(&self) -> Option<MatchedBy> {
         let entry = &self.findings.resolved.as_ref()?.entry;
         Some(match self.live.tool.as_str() {
@@ -107,7 +107,7 @@ impl PipelineCall {
         })
     }
 
-    /// What it met, where that is worth a word.
+    /// The circumstances for the record, or `None` if there is nothing unusual.
     pub(crate) fn circumstances_body(&self) -> Option<CircumstancesBody<'_>> {
         let CallCircumstances {
             waited_for,

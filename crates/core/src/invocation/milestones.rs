@@ -1,4 +1,4 @@
-//! What stays on record of a call's progress: its first words, its last, and some in between.
+//! Milestones: the first events of a call's progress, the last, and some in between are kept on record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,14 @@ use toolpost_model::{Event, EventBody, ToolProgress};
 
 use crate::record::redaction::CallRedactor;
 
-/// So many are kept beside the last one.
+/// The number of milestones that are kept besides the last one.
 const KEPT: usize = 15;
-/// A longer message is cut.
+/// The length of a recorded message.
 const MESSAGE_CHARS: usize = 500;
-/// A message of more bytes is left out at once: sixteen of them would hold megabytes for as long as the call runs.
+/// Larger messages are left out at once. Cutting happens only after redaction, so the sampler would otherwise hold
+/// sixteen of them for as long as the call runs.
 const MESSAGE_BYTES: usize = 8 << 10;
-/// Data of a module's event that is larger is left out.
+/// The largest field of a module's event that is kept.
 const DATA_BYTES: usize = 4 << 10;
 
 /// A word on how far the work got.
@@ -29,18 +30,19 @@ pub(crate) struct Milestone {
     pub(crate) body: EventBody,
 }
 
-/// Gathers milestones, however many events there are: every one at first, then every second, every fourth.
+/// Collects a bounded number of milestones from any number of events: first each event, later every second, then every
+/// fourth.
 #[derive(Default)]
 pub(crate) struct MilestoneSampler {
     kept: Vec<Milestone>,
     last: Option<Milestone>,
     seen: u64,
-    /// Which ones are kept: those whose place divides by two to this power.
+    /// An event is kept if its index is divisible by two to this power.
     rarity: u32,
 }
 
 impl MilestoneSampler {
-    /// Looks at an event. Progress, status and the events of modules are milestones.
+    /// Takes an event. Progress, status and the events of modules are milestones.
     pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
         let body = match body {
             EventBody::Progress(progress) => EventBody::Progress(ToolProgress {
@@ -87,7 +89,7 @@ impl MilestoneSampler {
         self.seen.trailing_zeros() >= self.rarity
     }
 
-    /// What is told of them, oldest first, without the call's secrets.
+    /// The milestones for the record, oldest first and redacted.
     pub(crate) fn told(&self, redactor: &CallRedactor) -> Vec<Milestone> {
         let newest = self.kept.last().map(|milestone| milestone.seq);
         let last = self.last.iter().filter(|last| newest != Some(last.seq));
@@ -111,7 +113,8 @@ impl MilestoneSampler {
     }
 }
 
-/// A message, where there is room for it. A part of it could end in half a secret, which redaction would not know.
+/// Replaces a large message by its size. It is not cut, because a cut could leave half a secret, which redaction would
+/// not recognize.
 fn bounded(message: &str) -> String {
     match message.len() {
         0..=MESSAGE_BYTES => message.to_owned(),
@@ -119,12 +122,12 @@ fn bounded(message: &str) -> String {
     }
 }
 
-/// An event that a module emitted during a call, no larger than the record keeps it.
+/// An event of a module during a call, in the size that the record keeps.
 #[derive(Clone, Debug)]
 pub struct ModuleEvent {
     /// Its number among the events of the call.
     pub seq: u64,
-    /// `event`, `session_id`, `timestamp` and `data`. A field over 4 KiB is replaced by its size.
+    /// The fields `event`, `session_id`, `timestamp` and `data`. A field over 4 KiB is replaced by its size.
     pub fields: Value,
 }
 
@@ -137,7 +140,7 @@ impl ModuleEvent {
         })
     }
 
-    /// An event that was bounded when it was recorded.
+    /// The event of a milestone, which was bounded when it was recorded.
     pub(crate) fn of_milestone(milestone: &Milestone) -> Option<Self> {
         Some(Self {
             seq: milestone.seq,
@@ -171,7 +174,7 @@ fn bounded_fields(fields: &Value) -> Value {
     bounded.collect()
 }
 
-/// After redaction: half a secret would not be known as one.
+/// Cuts a message after its redaction, because redaction does not recognize half a secret.
 fn cut(message: &mut String) {
     if let Some((place, _)) = message.char_indices().nth(MESSAGE_CHARS) {
         message.truncate(place);

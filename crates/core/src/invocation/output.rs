@@ -1,10 +1,11 @@
-//! What a process of a call writes, for whoever watches: it comes in pieces, and a secret may lie across two of them.
+//! The output of a call's processes for listeners. It arrives in chunks, and a secret can lie across two of them, so
+//! the end of each chunk is held back until the next one.
 
 use toolpost_model::{OutputChunk, OutputStream, Redactions};
 
 use crate::record::redaction::{CallRedactor, StreamRedactor};
 
-/// What is held back of each stream of one call.
+/// The held-back text of each stream of a call.
 #[derive(Default)]
 pub(super) struct RedactedOutputStreams {
     streams: Vec<RedactedOutputStream>,
@@ -13,12 +14,12 @@ pub(super) struct RedactedOutputStreams {
 struct RedactedOutputStream {
     stream: OutputStream,
     redactor: StreamRedactor,
-    /// The last piece that came, without its text: its counts are good for what is held back of it.
+    /// The last chunk without its text. Its counters apply to the held-back rest.
     last: OutputChunk,
 }
 
 impl RedactedOutputStreams {
-    /// The piece as others may see it, with what was held back of those before it. `None` where all of it is held back.
+    /// The redacted chunk, preceded by the rest of the earlier ones. `None` if everything is held back.
     pub(super) fn pass(
         &mut self,
         chunk: &OutputChunk,
@@ -43,7 +44,7 @@ impl RedactedOutputStreams {
         let carried = &mut self.streams[place];
         let mut clean = Vec::with_capacity(chunk.text.len());
         if chunk.skipped > 0 {
-            // What is held back does not go on here.
+            // After a gap the held-back text has no continuation.
             carried.redactor.finish(&mut clean);
         }
         carried.redactor.push(chunk.text.as_bytes(), &mut clean);
@@ -59,7 +60,7 @@ impl RedactedOutputStreams {
         (!shown.text.is_empty() || shown.skipped > 0).then_some(shown)
     }
 
-    /// What is still held back, once nothing more comes.
+    /// The held-back rests of all streams, at the end of the output.
     pub(super) fn finish(&mut self) -> Vec<OutputChunk> {
         let rest = |mut carried: RedactedOutputStream| {
             let mut clean = Vec::new();
@@ -77,7 +78,7 @@ impl RedactedOutputStreams {
     }
 }
 
-/// Texts came in, and secrets are cut out of them where characters begin and end.
+/// The redactor gets text and cuts at character boundaries, so the result is valid UTF-8.
 fn text(clean: Vec<u8>) -> String {
     String::from_utf8(clean)
         .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned())

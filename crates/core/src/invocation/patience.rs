@@ -1,4 +1,4 @@
-//! How long a call waits for others, and when its caller stops waiting.
+//! The limits of waiting: the time for a source, a hook or an approval, and the caller's patience.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// Waits for a source or a hook, but not past a cancellation and not for ever: neither is the tool's own work,
-/// so neither has a deadline of its own.
+/// Waits for a source or a hook. A cancellation and the default deadline end the wait, because this work has no
+/// deadline of its own.
 pub(crate) async fn patiently<T>(
     host: &HostInner,
     call: &PipelineCall,
@@ -34,7 +34,7 @@ pub(crate) async fn patiently<T>(
     }
 }
 
-/// Resolves when the caller stops waiting for the call's turn; never, where the caller set no limit.
+/// Resolves when the caller stops waiting for the call to start. Never resolves if the caller set no limit.
 pub(crate) async fn out_of_patience(call: &PipelineCall) {
     let turn = match call.waits.patience {
         Some(Patience::Turn(patience)) => Some(call.live.began + patience),
@@ -62,9 +62,9 @@ async fn sleep_until(end: Option<Instant>) {
     }
 }
 
-/// How long the call may run: the caller's wish, else the operator's or the tool's own, else the host's; never
-/// beyond what the operator set for the tool, the host's ceiling, the end the caller set for the whole call or the
-/// calling call's end. Patience is no bound: it limits waiting, and a call that runs waits no more.
+/// The time that the call may run: the caller's request, or else the setting for the tool, the tool's declaration, or
+/// the host's default. The ceilings of the tool and the host, the end of the caller's total time and the deadline of
+/// the parent call are upper bounds. Patience is no bound, because it limits waiting only.
 pub(crate) fn time_left(
     host: &HostInner,
     call: &PipelineCall,
@@ -130,16 +130,16 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
     allotted
 }
 
-/// A question that a call waits for. It is on record.
+/// A recorded question that a call waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParkedQuestion {
     pub(crate) ask_id: InvocationId,
     pub(crate) expires_at: Timestamp,
-    /// When the call began to wait for its answer.
+    /// The time at which the call began to wait.
     pub(crate) since: tokio::time::Instant,
 }
 
-/// Whether a call is parked. Costs an ordinary call nothing: nothing here is touched unless the call waits.
+/// The question that a call is parked on. Nothing here is touched unless the call waits, so other calls pay nothing.
 #[derive(Default)]
 pub(crate) struct CallParking {
     question: Mutex<Option<ParkedQuestion>>,
@@ -160,7 +160,7 @@ impl CallParking {
         self.notify();
     }
 
-    /// Wakes the callers that watch the call: it began to wait, or stopped.
+    /// Wakes the callers that watch whether the call waits.
     pub(crate) fn notify(&self) {
         self.changed.notify_waiters();
     }

@@ -1,4 +1,4 @@
-//! What a face hands to the host, and how it hears of what becomes of it.
+//! The request of a face, and the port through which the face gets events and the answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,74 +13,73 @@ use crate::{
     session::Session,
 };
 
-/// What a face hands to the host.
+/// The request of a face to the host.
 #[derive(Clone)]
 pub struct CallRequest {
-    /// The session the call belongs to.
+    /// The session of the call.
     pub session: Arc<Session>,
     /// The tool, by wire name, alias or id.
     pub tool: String,
-    /// The arguments as they came.
+    /// The arguments as received.
     pub input: ModelInput,
-    /// Where the call came in, for the record.
+    /// The face, for the record.
     pub face: &'static str,
-    /// What its caller calls the request.
+    /// The caller's ids of the request.
     pub identity: RequestIdentity,
-    /// How long it may wait and run.
+    /// The limits of waiting and running.
     pub times: CallTimeLimits,
-    /// How its caller hears of it.
+    /// The delivery of events and the answer.
     pub delivery: CallDelivery,
-    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    /// The place in a batch, with its dependencies.
     pub batch: Option<BatchPlace>,
-    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`. It is passed on and not
-    /// recorded.
+    /// The caller's metadata for tools of the same system, such as MCP's `_meta`. It is passed on and not recorded.
     pub meta: Option<Box<Map<String, Value>>>,
 }
 
-/// The ids that a caller gives a request. A face reads them from its own headers or messages.
+/// The caller's ids of a request. A face reads them from its own headers or messages.
 #[derive(Clone, Debug, Default)]
 pub struct RequestIdentity {
-    /// The caller's own id: a repeat gets the first answer.
+    /// The idempotency id: a repeat gets the first answer.
     pub request_id: Option<RequestId>,
-    /// The caller's own id of the call, for the record alone. It finds no earlier answer: see `request_id`.
+    /// The caller's id of the call, for the record only. It finds no earlier answer: see `request_id`.
     pub native_call_id: Option<NativeCallId>,
-    /// The caller's word for what belongs together.
+    /// The caller's id for a group of related calls.
     pub correlation_id: Option<String>,
-    /// The span of the caller that the call is part of. Without one, the call begins a trace of its own.
+    /// The caller's trace span, which becomes the parent of the call's span. Without it, the call starts a new trace.
     pub trace: Option<Box<TraceContext>>,
 }
 
-/// How long a call may wait and run.
+/// The limits of waiting and running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallTimeLimits {
-    /// The deadline the caller wishes for.
+    /// The deadline that the caller requests.
     pub timeout: Option<Duration>,
-    /// How long the call may wait before it runs. A call that still waits by then ends `queued` or `approval_pending`,
-    /// and nothing has run. A call that runs is not affected.
+    /// The time that the call may wait before it runs. A call that still waits then ends as `queued` or
+    /// `approval_pending`, and nothing has run. A running call is not affected.
     pub patience: Option<Patience>,
-    /// How long a call that this one makes while it runs waits for a person's answer. Without it: as `patience` says.
+    /// The time that nested calls wait for an approval. The default is the time of `patience`.
     pub nested_patience: Option<Duration>,
-    /// The longest the call may take in all, waiting and work, from the request on. A call that still waits by then ends
-    /// as with `patience`; a call that runs is stopped.
+    /// The total time of the call from the request on, including waits. A call that still waits then ends as with
+    /// `patience`; a running call is stopped.
     pub total_time: Option<Duration>,
 }
 
-/// How a caller hears of its call.
+/// The delivery of a call's events and answer.
 #[derive(Clone)]
 pub struct CallDelivery {
-    /// Who hears of what happens on the way, and of the end.
+    /// Receives the events and the end.
     pub listener: Option<Arc<dyn EventListener>>,
-    /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
+    /// When the caller is told that its call was accepted. A call that is acknowledged early must be on record first.
     pub acknowledged: AcknowledgementTiming,
-    /// Who can be asked something while it runs.
+    /// The connection through which a tool can ask the caller.
     pub caller: Option<Arc<dyn ConsultableCaller>>,
-    /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
-    /// its id. What ends it early is a cancellation, its deadline or the end of its session.
+    /// The caller does not wait. The call outlives its handle and its caller's patience, and the caller fetches its end
+    /// by id. Only a cancellation, its deadline or the end of its session ends it early.
     pub background: bool,
 }
 
 impl CallRequest {
-    /// A plain call: answered at its end, no events, the tool's deadline.
+    /// A plain call: an answer at its end, no events, the tool's deadline.
     pub fn new(session: Arc<Session>, tool: impl Into<String>, input: ModelInput) -> Self {
         Self {
             session,
@@ -100,19 +99,19 @@ impl CallRequest {
         }
     }
 
-    /// Names the face for the record.
+    /// Sets the face for the record.
     pub fn record_face(mut self, face: &'static str) -> Self {
         self.face = face;
         self
     }
 
-    /// Takes over the ids that the caller gave.
+    /// Sets the caller's ids.
     pub fn identify(mut self, identity: RequestIdentity) -> Self {
         self.identity = identity;
         self
     }
 
-    /// Limits how long the call waits and runs.
+    /// Sets the limits of waiting and running.
     pub fn limit_times(mut self, times: CallTimeLimits) -> Self {
         self.times = times;
         self
@@ -124,7 +123,7 @@ impl CallRequest {
         self
     }
 
-    /// Acknowledges the call to its caller at this moment.
+    /// Sets when the call is acknowledged.
     pub fn acknowledge(mut self, timing: AcknowledgementTiming) -> Self {
         self.delivery.acknowledged = timing;
         self
@@ -136,13 +135,13 @@ impl CallRequest {
         self
     }
 
-    /// Lets the call go on without its caller.
+    /// Runs the call in the background.
     pub fn run_in_background(mut self) -> Self {
         self.delivery.background = true;
         self
     }
 
-    /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
+    /// When the call is acknowledged. A call in the background is acknowledged before its end.
     pub(crate) fn told(&self) -> AcknowledgementTiming {
         match self.delivery.acknowledged {
             AcknowledgementTiming::AtTheEnd if self.delivery.background => {
@@ -162,7 +161,7 @@ impl CallRequest {
 }
 
 impl CallTimeLimits {
-    /// The tool's deadline, and a limit to the wait alone.
+    /// Only limits the wait. The deadline is the tool's.
     pub fn of_patience(patience: Patience) -> Self {
         Self {
             patience: Some(patience),
@@ -171,18 +170,17 @@ impl CallTimeLimits {
     }
 }
 
-/// How long a caller waits for a call to begin, and for which of its waits that holds.
+/// The time that a caller waits for its call to start, and the waits that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// For a person's answer only, from the question on. The question stays open, and a later call with the same
-    /// arguments gets the answer.
+    /// Limits the wait for an approval, from the question on. The question stays open, and a later equal call gets its
+    /// answer.
     Approval(Duration),
-    /// For everything before the work, a slot and a person's answer among it, from the request on.
+    /// Limits all waits before the execution, from the request on. This includes slots and approvals.
     Turn(Duration),
 }
 
 impl Patience {
-    /// How long.
     pub(crate) fn time(self) -> Duration {
         match self {
             Self::Approval(time) | Self::Turn(time) => time,
@@ -190,51 +188,51 @@ impl Patience {
     }
 }
 
-/// Hears what happens to a call. Called from the call's own task, so it never waits: what it cannot take is lost
-/// and counted.
+/// Receives the events of a call. The methods run in the call's task and must not block: an event that the listener
+/// cannot take is lost and counted.
 pub trait EventListener: Send + Sync + 'static {
-    /// Which events it wants.
+    /// The events that the listener receives.
     fn wants(&self) -> EventInterest {
         EventInterest::Everything
     }
 
-    /// Whether the caller behind it waits for the answer. When the host stops, a parked call whose caller waits is
-    /// given up; any other keeps its open question for the next host.
+    /// Whether the caller waits for the answer. When the host stops, a parked call with a waiting caller ends; any
+    /// other stays open for the next host.
     fn awaits_answer(&self) -> bool {
         true
     }
 
-    /// Takes an event, or gives it up.
+    /// Takes or loses an event.
     fn hear(&self, event: Event) -> EventDelivery;
 
-    /// The call is over and on record. Told once, after the last event, to the listener of a call that was
-    /// under way; a repeat or a refusal is in the handle at once.
+    /// Receives the recorded end of the call, once and after the last event. Not called for a repeat or a refusal,
+    /// whose answer is in the handle at once.
     fn ended(&self, answer: &Arc<RecordedResult>) {
         let _ = answer;
     }
 }
 
-/// Which events a listener wants.
+/// The events that a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventInterest {
-    /// None, only the end.
+    /// Only the end.
     Nothing,
-    /// What the tool reports.
+    /// The events of the tool.
     ToolEvents,
-    /// Stages too.
+    /// The events of the tool and the stages.
     Everything,
 }
 
-/// What became of an event.
+/// The delivery of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventDelivery {
-    /// It was taken.
+    /// The listener took the event.
     Taken,
-    /// The listener is gone or behind.
+    /// The listener is gone or too slow.
     Lost,
 }
 
-/// A full channel loses events, never time.
+/// A full channel loses events and does not delay the call.
 impl EventListener for mpsc::Sender<Event> {
     fn hear(&self, event: Event) -> EventDelivery {
         if self.try_send(event).is_ok() {
@@ -245,13 +243,13 @@ impl EventListener for mpsc::Sender<Event> {
     }
 }
 
-/// When the caller first hears that its call was taken.
+/// When a caller is told that its call was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcknowledgementTiming {
     /// With the answer.
     AtTheEnd,
-    /// Before it.
+    /// Before the answer.
     Early,
-    /// As soon as anything of it is on record: its end, where that comes at once, which spares a record.
+    /// As soon as a record of the call exists. For a call that ends at once this is its end, which saves a record.
     OnceOnRecord,
 }

@@ -1,4 +1,4 @@
-//! From the request to arguments that may be shown: resolve, parse, observe.
+//! The stages from the request to observable arguments: resolve, parse, observe.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// Which tool, and may it be called here?
+/// Finds the tool and checks that the session may call it.
 pub(crate) async fn resolve(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -60,7 +60,7 @@ pub(crate) async fn resolve(
         entry: Arc::clone(entry),
         source,
     });
-    // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
+    // A call of an earlier host passed the check for deferred tools there. The discoveries of its session are lost.
     let passed_before = way == CallRunKind::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded | Visibility::Unlisted => StageExit::Next(Stage::Parse),
@@ -87,7 +87,7 @@ pub(crate) async fn resolve(
     }
 }
 
-/// Whether the call was made by a running tool of the same source.
+/// Whether the parent call is a tool of the same source.
 fn is_of_its_parents_source(call: &PipelineCall, source: SourceIndex) -> bool {
     call.lineage
         .parent
@@ -95,7 +95,7 @@ fn is_of_its_parents_source(call: &PipelineCall, source: SourceIndex) -> bool {
         .is_some_and(|parent| parent.source == Some(source))
 }
 
-/// The policy hides the tool, so it also says why.
+/// The ending for a tool that the policy hides, with the policy's reason.
 fn denied_outright(host: &HostInner, call: &mut PipelineCall) -> CallEnding {
     let Some(resolved) = &call.findings.resolved else {
         return result::internal("a hidden tool that was not found");
@@ -117,7 +117,7 @@ fn denied_outright(host: &HostInner, call: &mut PipelineCall) -> CallEnding {
     ending
 }
 
-/// Reads the arguments. The model's input stays as it came.
+/// Parses the arguments. The model's input stays unchanged.
 pub(crate) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let Some(entry) = call
         .findings
@@ -130,7 +130,7 @@ pub(crate) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let limit = ArgumentLimit::of(host, &entry);
     let size = match &call.inputs.model {
         ModelInput::Text(text) => text.len(),
-        // A value came from this process, so its size only counts against a limit of the tool's own.
+        // A value was created in this process, so its size counts only against a limit of the tool.
         ModelInput::Value(_) if limit.is_own => call.inputs.model.compact().len(),
         ModelInput::Value(_) => 0,
     };
@@ -149,7 +149,7 @@ pub(crate) fn parse(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     }
 }
 
-/// Adds what the operator wants filled in where the call leaves it out.
+/// Fills in the operator's default arguments.
 fn filled(
     entry: &CatalogEntry,
     arguments: Arguments,
@@ -183,7 +183,7 @@ fn filled(
     Arguments::from_value(value)
 }
 
-/// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
+/// Prepares the observable input, and records the call if its caller is told of it before its end.
 pub(crate) async fn observe(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -192,7 +192,7 @@ pub(crate) async fn observe(
     show(call);
     let early = match way {
         CallRunKind::Live(AcknowledgementTiming::Early) => true,
-        // A hook may take its time.
+        // A hook may take long.
         CallRunKind::Live(AcknowledgementTiming::OnceOnRecord) => {
             !host.hooks.is_empty() || host.journal_failing()
         }
@@ -213,7 +213,7 @@ pub(crate) async fn observe(
     StageExit::Next(Stage::PreHooks)
 }
 
-/// Puts the call on record, so that it may be acknowledged.
+/// Records the call, so that it can be acknowledged.
 pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<(), CallEnding> {
     if call.progress.on_record == OnRecord::Nothing {
         append(host, call, RecordKind::Accepted).await?;
@@ -222,7 +222,7 @@ pub(crate) async fn accept(host: &HostInner, call: &mut PipelineCall) -> Result<
     Ok(())
 }
 
-/// Appends a record of a call that has not begun to run.
+/// Appends a record of a call that has not started.
 pub(crate) async fn append(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -238,7 +238,7 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
+/// Whether the caller waits for an acknowledgement and the call is not on record yet.
 pub(crate) fn owes_acknowledgement(call: &PipelineCall, way: CallRunKind) -> bool {
     way == CallRunKind::Live(AcknowledgementTiming::OnceOnRecord)
         && call.progress.on_record == OnRecord::Nothing
@@ -266,7 +266,7 @@ pub(crate) fn show(call: &mut PipelineCall) {
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);
-    // Once written it stays: every record of a call is found by the same mark.
+    // The correlation id is redacted only before the first record. All records of a call must have the same one.
     if call.progress.on_record == OnRecord::Nothing
         && let Some(mark) = &mut call.origin.correlation_id
     {

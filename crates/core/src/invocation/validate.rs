@@ -1,5 +1,5 @@
-//! Layer 4, validate: the conditions that arguments meet before any I/O. The model's own, a hook's and those of a person who
-//! approves a call pass the same checks; only the words for a fault differ.
+//! Layer 4, validate: the checks of arguments before any I/O. Arguments of the model, of hooks and of operators pass
+//! the same checks; only the error messages differ.
 
 use toolpost_model::{CallInput, InputRefusal, Stage};
 
@@ -12,7 +12,7 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// Checks the values before any I/O.
+/// Checks the arguments before any I/O.
 pub(crate) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let (Some(resolved), Some(input)) = (&call.findings.resolved, &call.inputs.call) else {
         return lost_its_way();
@@ -20,17 +20,17 @@ pub(crate) fn validate(host: &HostInner, call: &mut PipelineCall) -> StageExit {
     let Err(fault) = check_arguments(host, resolved, input) else {
         return StageExit::Next(Stage::Observe);
     };
-    // The record may show what was wrong, but not what was secret.
+    // Fills the observable input, so that the record can show the invalid arguments without their secrets.
     if !matches!(fault, ArgumentFault::BrokenSchema(_)) {
         show(call);
     }
     StageExit::End(fault.into())
 }
 
-/// How many bytes of arguments a tool takes.
+/// The largest arguments of a tool.
 pub(crate) struct ArgumentLimit {
     pub(crate) bytes: usize,
-    /// From the tool's own settings, not the host's.
+    /// Whether the limit is the tool's own setting.
     pub(crate) is_own: bool,
 }
 
@@ -53,7 +53,7 @@ impl ArgumentLimit {
     }
 }
 
-/// Why a tool cannot be called with its arguments.
+/// Why the arguments are invalid.
 pub(crate) enum ArgumentFault {
     Credential(CallEnding),
     Violations(Vec<SchemaViolation>),

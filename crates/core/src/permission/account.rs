@@ -1,5 +1,5 @@
-//! The whole story of a decision: every rule that could have spoken of the call, which of them did, and what would have
-//! led to another answer. Each way to another answer was tried on this very call before it is told.
+//! The account of a decision: the rules that could match the call, the rules that did, and the changes that would lead
+//! to another decision. Each change was tried on this call before it is reported.
 
 mod changes;
 
@@ -15,56 +15,55 @@ use super::{
 
 pub use changes::{DecisionAlternative, DecisionAlternativeKind};
 
-/// More rules than this nobody reads; those that spoke come first.
+/// The number of rules in an account. Matching rules come first.
 const TOLD_RULES: usize = 64;
-/// Parts beyond these are not looked at again for who spoke of them.
+/// The number of parts that are evaluated again for an account.
 const TOLD_PARTS: usize = 256;
-/// How many parts are named with one rule.
+/// The number of parts that are listed with one rule.
 const TOLD_SUBJECTS: usize = 4;
 
-/// The story of a decision.
+/// The account of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
-    /// What was decided on each part of the call.
+    /// The decision on each part of the call.
     pub parts: Vec<PartDecision>,
-    /// The rules that could have spoken of the call: first those that did, then the others in the order they were
-    /// written.
+    /// The rules that could match the call: first those that did, then the others in their written order.
     pub considered: Vec<ConsideredRule>,
-    /// How many more there are.
+    /// The number of further rules.
     pub left_out: usize,
-    /// What would lead to another answer.
+    /// The changes that would lead to another decision.
     pub changes: Vec<DecisionAlternative>,
 }
 
-/// A rule that could have spoken of a call.
+/// A rule that could match a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConsideredRule {
-    /// Which rule, and where it stands.
+    /// The rule and its place.
     #[serde(flatten)]
     pub rule: RuleRef,
-    /// What it says.
+    /// The effect of the rule.
     pub effect: Behavior,
-    /// Whether it was heard.
+    /// The part of the rule in the decision.
     pub voice: RuleVoice,
-    /// Why it did not speak, or what became of its word.
+    /// Why the rule did not match, or why it was overruled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The parts of the call it speaks of, a few of them; empty where it speaks of the call as such.
+    /// Some of the parts that the rule matches. Empty if it matches the call as a whole.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<String>,
 }
 
-/// What became of a rule's word.
+/// The part of a rule in a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVoice {
-    /// It decided.
+    /// The rule decided.
     Decided,
-    /// It spoke, and says no other than what was decided.
+    /// The rule matched, and agrees with the decision.
     Agreed,
-    /// It spoke, and another ground outweighed it.
+    /// The rule matched, and a stricter reason overruled it.
     Overruled,
-    /// It has nothing to say of this call.
+    /// The rule does not match the call.
     Silent,
 }
 
@@ -83,7 +82,7 @@ pub(super) fn of(policy: &Policy, facts: &PermissionFacts<'_>) -> Account {
     account
 }
 
-/// Every rule whose subject is this tool, its class or something the call touches.
+/// The rules about this tool, its class or a resource that the call touches.
 fn considered(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -121,12 +120,12 @@ fn considered(
             of,
         });
     }
-    // Stable: rules of one voice stay in the order they were written.
+    // The sort is stable, so rules with the same voice keep their written order.
     told.sort_by_key(|one| one.voice);
     told
 }
 
-/// The rules that spoke, each with a few of the parts it spoke of.
+/// The rules that matched, each with some of the matched parts.
 fn spoken<'a>(hearing: &RuleEvaluation<'a>) -> Vec<(&'a Rule, Vec<String>)> {
     let mut spoken: Vec<(&'a Rule, Vec<String>)> = Vec::new();
     for part in hearing.parts.all.iter().take(TOLD_PARTS) {
@@ -148,7 +147,7 @@ fn spoken<'a>(hearing: &RuleEvaluation<'a>) -> Vec<(&'a Rule, Vec<String>)> {
     spoken
 }
 
-/// Whether a rule is about this tool, this class, or something of the kind that the call touches.
+/// Whether a rule is about this tool, this class, or a kind of resource that the call touches.
 fn is_about(rule: &Rule, hearing: &RuleEvaluation<'_>) -> bool {
     let declaration = hearing.facts.declaration;
     let parts = &hearing.parts.all;

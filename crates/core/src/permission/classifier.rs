@@ -1,4 +1,4 @@
-//! How the class of a part of a call was found, where the arguments told it: commands, paths, addresses.
+//! How the class of a part was derived from the arguments: commands, paths, URLs.
 
 use toolpost_command::shortened;
 use toolpost_model::{ClassFact, ClassFinding, EffectClass, ResourceAccess};
@@ -8,8 +8,7 @@ use super::{
     parts::{PartSubject, PermissionPart},
 };
 
-/// The finding that gave a part its class. `None`: the tool has the same class for all arguments, and this part has
-/// no other.
+/// The finding that gave a part its class. `None` if the tool has a fixed class and the part has the same.
 pub(super) fn finding(facts: &PermissionFacts<'_>, part: &PermissionPart) -> Option<ClassFinding> {
     facts.input?;
     let by_input = match facts.declaration.interface.safety.class {

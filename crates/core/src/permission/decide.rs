@@ -1,4 +1,4 @@
-//! Whether a call may happen: the facts, the decision, and a person's word where one is needed.
+//! The decision stage: it computes the effects, asks the policy engine and its authorities, and routes the call.
 
 use toolpost_model::{
     Behavior, CallInput, Decision, DecisionReason, EffectOrigin, Effects, ReasonType, Stage,
@@ -17,7 +17,7 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// What the call will do, as far as the host believes it.
+/// The effects of the call, as far as the host trusts their origin.
 pub(crate) fn effects(call: &PipelineCall) -> Option<Effects> {
     Some(effects_of(
         call.findings.resolved.as_ref()?,
@@ -25,7 +25,12 @@ pub(crate) fn effects(call: &PipelineCall) -> Option<Effects> {
     ))
 }
 
-/// The same of a tool and arguments.
+/// The effects of a tool with these arguments.
+///
+/// Claims of an outside source only tighten: `as_stated_by` turns their class into `unknown` unless it is `execute`. If
+/// the operator set a class for the tool, that class counts, and from the statement about the call only resources and
+/// cautions are used, because more of them make a decision stricter. A confinement would loosen the decision, so it
+/// counts only if code of this host states it.
 pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects {
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
@@ -44,7 +49,7 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
             confined,
             ..
         } = effects;
-        // That a process is confined is a fact only where this host's own code says it.
+        // Confinement counts only if code of this host states it.
         let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
         effects = Effects {
             uses,
@@ -56,12 +61,12 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
     }
     effects.idempotent |= interface.execution.idempotent;
     let mut effects = effects.as_stated_by(entry.origin);
-    // The operator's own word counts whoever offers the tool.
+    // The operator's setting overrides any origin.
     effects.idempotent = set.execution.idempotent.unwrap_or(effects.idempotent);
     if let (Some(confined), Some(set)) = (effects.confined, set.execution.sandbox) {
         effects.confined = Some(confined.stricter(set));
     }
-    // Said by the host's own code, so it counts where the source's claims do not.
+    // Code of this host states this caution, so it counts even if claims of the source do not.
     if let Some(caution) = resolved.source.caution(entry.id()) {
         effects.caution = Some(match effects.caution {
             Some(other) => format!("{other}; {caution}"),
@@ -71,7 +76,7 @@ pub(crate) fn effects_of(resolved: &ResolvedTool, input: &CallInput) -> Effects 
     effects
 }
 
-/// Allowed, denied or asked?
+/// Decides about the call and chooses its next stage.
 pub(crate) async fn decide(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -92,7 +97,7 @@ pub(crate) async fn decide(
     };
     let mut decision = engine.decide(&facts);
     if decision.reason.kind == ReasonType::Delegate {
-        // Boxed: few calls are delegated, and the others should not carry the room for it.
+        // Boxed, because few calls are delegated and the others should not be larger for it.
         match Box::pin(decide_delegated(
             host, call, &*engine, &effects, decision, way,
         ))
@@ -106,8 +111,9 @@ pub(crate) async fn decide(
         return lost_its_way();
     };
     call.live.redactor().decision(&mut decision);
-    // The mode was applied to the parent already, and a person who approved the parent need not be asked again. A rule that
-    // denies the step still denies it, and a rule that asks about the step alone still asks.
+    // The mode was applied to the parent, and an operator who approved the parent need not be asked again. A rule that
+    // denies the step still denies it. A rule that asks about the step still asks, unless an operator approved the
+    // parent.
     if let Some(parent) = call
         .lineage
         .parent
@@ -135,7 +141,7 @@ pub(crate) async fn decide(
     step
 }
 
-/// What a decision on the call is made on now. `None`: it has not come that far.
+/// The facts of a decision about the call now. `None` if the call has no tool yet.
 fn facts<'a>(call: &'a PipelineCall, effects: &'a Effects) -> Option<PermissionFacts<'a>> {
     Some(PermissionFacts {
         declaration: call.findings.resolved.as_ref()?.entry.declaration(),
@@ -148,8 +154,8 @@ fn facts<'a>(call: &'a PipelineCall, effects: &'a Effects) -> Option<PermissionF
     })
 }
 
-/// Decides with the votes of the authorities that rules delegate to. No vote is taken over from an earlier decision on
-/// the same call: its facts may be others now. `unasked` is the decision without the votes.
+/// Decides with the votes of the authorities that rules delegate to. Votes of an earlier decision are not reused,
+/// because the facts may have changed. `unasked` is the decision without votes.
 async fn decide_delegated(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -158,7 +164,7 @@ async fn decide_delegated(
     unasked: Decision,
     way: CallRunKind,
 ) -> Result<Decision, CallEnding> {
-    // An authority may take its time, and whoever waits to hear that the call was taken must not wait for it.
+    // An authority may take long, and the acknowledgement of the call must not wait for it.
     if owes_acknowledgement(call, way) {
         accept(host, call).await?;
     }
@@ -173,7 +179,7 @@ async fn decide_delegated(
     }))
 }
 
-/// Sets a decision to what an approval, or the lack of one, makes of it.
+/// Replaces the reason of a decision by an approval, a refusal or a decided parent.
 pub(crate) fn override_by_approval(decision: &mut Decision, behavior: Behavior, text: String) {
     let reason = DecisionReason {
         kind: ReasonType::Approval,

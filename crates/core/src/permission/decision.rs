@@ -1,4 +1,4 @@
-//! The decision as it is recorded and told.
+//! The decision in its recorded form.
 
 use toolpost_model::{Behavior, Decision, DecisionReason, PermissionMode, ReasonType, RuleRef};
 
@@ -42,7 +42,7 @@ pub(super) fn write(
         notes: policy.notes.to_vec(),
         classified,
         delegated: facts.delegated.to_vec(),
-        // A call that does not run, or that a person is asked about, waives nothing.
+        // The waiver is left out for a call that is denied or asked about.
         approval_waived: verdict
             .waived
             .clone()
@@ -52,7 +52,7 @@ pub(super) fn write(
     }
 }
 
-/// The judgements of the parts, as they are told.
+/// The judgements of the parts in their recorded form.
 pub(super) fn of_parts(
     policy: &Policy,
     facts: &PermissionFacts<'_>,
@@ -75,7 +75,7 @@ pub(super) fn of_parts(
     told.collect()
 }
 
-/// What follows from a verdict in the policy's mode.
+/// The behavior of a verdict in the policy's mode.
 pub(super) fn behavior(policy: &Policy, verdict: &JudgementReport<'_>) -> Behavior {
     match verdict.decided.behavior {
         Behavior::Ask if policy.mode == PermissionMode::NeverAsk => Behavior::Deny,
@@ -83,7 +83,7 @@ pub(super) fn behavior(policy: &Policy, verdict: &JudgementReport<'_>) -> Behavi
     }
 }
 
-/// What the operator would change. Never offered for a rule somebody wrote to say no.
+/// The hint for the operator about a change that would help.
 fn hint(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -146,7 +146,7 @@ fn hint(
     }
 }
 
-/// The flags that would have let the call through.
+/// The flags that would let the call pass.
 fn start_with(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,

@@ -1,4 +1,4 @@
-//! Delegated decisions: the port to an authority outside of the host, and the authorities that a host has.
+//! Delegated decisions: the port to an outside authority, and the authorities of a host.
 //!
 //! A rule `delegate NAME CALLS` hands the decision on a call to the authority of that name. `delegate/consult.rs` asks
 //! it; the answer is one vote for the policy engine. An authority that gives no decision votes to deny.
@@ -17,7 +17,7 @@ use toolpost_model::{
 
 pub(crate) use kept_answers::KeptAnswers;
 
-/// An authority that a call has to be put to, and the rules that delegate to it.
+/// An authority that must be asked about a call, and the rules that delegate to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegation {
     /// The authority.
@@ -26,7 +26,7 @@ pub struct Delegation {
     pub rules: Vec<RuleRef>,
 }
 
-/// The question to an authority: one call, as others than its tool may see it.
+/// The question to an authority about one call. Sensitive values are redacted.
 pub struct AuthorityQuestion<'a> {
     /// The authority.
     pub authority: &'a AuthorityName,
@@ -36,21 +36,21 @@ pub struct AuthorityQuestion<'a> {
     pub invocation_id: InvocationId,
     /// Its session.
     pub session_id: &'a SessionId,
-    /// Who calls.
+    /// The caller.
     pub principal: &'a Principal,
     /// The tool.
     pub declaration: &'a Declaration,
-    /// The arguments, sensitive values replaced.
+    /// The arguments, redacted.
     pub input: &'a ObservableInput,
-    /// What the call will do, without sensitive values.
+    /// The effects of the call, redacted.
     pub effects: &'a Effects,
     /// The mode in force.
     pub mode: PermissionMode,
-    /// Nothing will run: somebody wants to know what would happen.
+    /// Whether this is a dry run, which executes nothing.
     pub is_dry_run: bool,
 }
 
-/// The one form in which every authority gets the question.
+/// The JSON form of the question, which is the same for all authorities.
 #[derive(Serialize)]
 struct WrittenQuestion<'a> {
     event: &'static str,
@@ -75,13 +75,12 @@ struct AskedTool<'a> {
 }
 
 impl AuthorityQuestion<'_> {
-    /// The question as JSON: what a program reads, and what a policy endpoint gets as `input`.
+    /// The question as JSON: the input of a program, and the `input` of a policy endpoint.
     pub fn to_json(&self) -> Value {
         self.written(Some(self.invocation_id))
     }
 
-    /// The text that an answer is kept under: everything the authority sees but the id of the call, which is another
-    /// for every call.
+    /// The key of a kept answer: the question without the id of the call, which is different for each call.
     fn key(&self) -> String {
         canonical_json(&self.written(None))
     }
@@ -105,7 +104,7 @@ impl AuthorityQuestion<'_> {
             mode: self.mode,
             dry_run: self.is_dry_run,
         };
-        // Plain data cannot fail to be written; without it, an authority gives no decision.
+        // Serializing plain data cannot fail. An empty question would lead to no decision, which denies.
         serde_json::to_value(written).unwrap_or_default()
     }
 }
@@ -115,7 +114,7 @@ impl AuthorityQuestion<'_> {
 pub struct AuthorityAnswer {
     /// The decision.
     pub behavior: Behavior,
-    /// Why, in the authority's own words.
+    /// The reason, in the authority's own words.
     pub reason: Option<String>,
 }
 
@@ -124,8 +123,8 @@ pub struct AuthorityAnswer {
 #[error("{0}")]
 pub struct AuthorityFault(pub String);
 
-/// Decides calls that a rule delegates to it. A port: the operator's programs and policy endpoints are adapters, and an
-/// embedder can bring its own.
+/// Decides calls that a rule delegates to it. This is a port: the operator's programs and policy endpoints are
+/// adapters, and an embedder can bring its own.
 pub trait DecisionAuthority: Send + Sync + 'static {
     /// The name that rules use.
     fn name(&self) -> &AuthorityName;
@@ -135,31 +134,31 @@ pub trait DecisionAuthority: Send + Sync + 'static {
         AuthorityKind::Embedded
     }
 
-    /// How long it may take; without an answer by then it gave no decision. Never longer than a call's usual deadline.
+    /// The time limit of an answer, after which there is no decision. The default deadline of calls is an upper bound.
     fn time_limit(&self) -> Duration {
         Duration::from_secs(5)
     }
 
-    /// How long an answer is kept for calls with the same input. `None`: it is asked about every call.
+    /// How long an answer is kept for calls with the same input. `None` if each call is asked about.
     fn keeps_answers_for(&self) -> Option<Duration> {
         None
     }
 
-    /// Decides. The future is dropped when the call is canceled or the time is over.
+    /// Decides. The future is dropped if the call is canceled or the time limit passes.
     fn decide<'a>(
         &'a self,
         question: &'a AuthorityQuestion<'a>,
     ) -> BoxFuture<'a, Result<AuthorityAnswer, AuthorityFault>>;
 }
 
-/// An authority of the host, with the answers that are kept of it.
+/// An authority of the host, with its kept answers.
 pub(crate) struct KnownAuthority {
     pub(crate) port: Arc<dyn DecisionAuthority>,
     kept: Option<KeptAnswers>,
 }
 
 impl KnownAuthority {
-    /// A kept answer to this question. A dry run is always asked.
+    /// A kept answer to this question. A dry run always asks.
     pub(crate) fn kept_answer(&self, question: &AuthorityQuestion<'_>) -> Option<AuthorityAnswer> {
         self.kept
             .as_ref()
@@ -167,7 +166,7 @@ impl KnownAuthority {
             .find(&question.key())
     }
 
-    /// Keeps an answer, where answers are kept.
+    /// Keeps an answer, if this authority's answers are kept.
     pub(crate) fn keep_answer(&self, question: &AuthorityQuestion<'_>, answer: &AuthorityAnswer) {
         if let Some(kept) = self.kept.as_ref().filter(|_| !question.is_dry_run) {
             kept.keep(&question.key(), answer.clone());
@@ -180,7 +179,7 @@ impl KnownAuthority {
 pub(crate) struct DecisionAuthorities(HashMap<AuthorityName, KnownAuthority>);
 
 impl DecisionAuthorities {
-    /// Of two with one name, the later one counts.
+    /// A later authority replaces an earlier one of the same name.
     pub(crate) fn new(ports: Vec<Arc<dyn DecisionAuthority>>) -> Self {
         let known = ports.into_iter().map(|port| {
             let kept = port

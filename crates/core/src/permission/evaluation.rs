@@ -1,4 +1,4 @@
-//! Hearing the rules on each part of a call: who votes, and what follows from the votes.
+//! The evaluation of the rules for each part of a call, and the judgement that follows.
 
 mod delegated;
 mod judgement;
@@ -24,40 +24,40 @@ use super::{
     snapshot::{RuleSnapshot, ToolRules},
 };
 
-/// One call before the rules.
+/// The evaluation of the rules for one call.
 pub(super) struct RuleEvaluation<'a> {
     policy: &'a Policy,
     pub(super) facts: &'a PermissionFacts<'a>,
     pub(super) parts: &'a PermissionParts,
     layers: Vec<RuleLayer<'a>>,
-    /// The rules that speak of the call as a whole, and so of every part of it.
+    /// The rules that match the call as a whole, and so each of its parts.
     whole: Vec<OrderedRule<'a>>,
-    /// Rules that are not heard, for whoever wants to know what would follow without them.
+    /// The rules that are left out, to find the decision without them.
     without: Vec<&'a Rule>,
 }
 
 struct RuleLayer<'a> {
-    /// Its place among the layers.
+    /// The index of the layer.
     number: usize,
     snapshot: &'a RuleSnapshot,
     tool: Arc<ToolRules>,
 }
 
-/// A rule, and its place in the list of all.
+/// A rule with its position among all rules.
 #[derive(Clone, Copy)]
 pub(super) struct OrderedRule<'a> {
     pub(super) rule: &'a Rule,
     order: (usize, RulePosition),
 }
 
-/// Why a rule that could be about a call does not speak of it.
+/// Why a rule that could be about a call does not match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleExclusion {
-    /// It is about another caller's calls.
+    /// The rule is about another caller.
     OtherCaller,
-    /// Its time is over.
+    /// The rule has expired.
     Expired,
-    /// Its conditions do not hold for these arguments.
+    /// The rule's conditions do not hold for these arguments.
     Condition,
 }
 
@@ -70,7 +70,7 @@ impl<'a> RuleEvaluation<'a> {
         Self::open_without(policy, facts, parts, Vec::new())
     }
 
-    /// The same as if these rules had not been written.
+    /// Evaluates the rules as if those of `without` did not exist.
     pub(super) fn open_without(
         policy: &'a Policy,
         facts: &'a PermissionFacts<'a>,
@@ -98,7 +98,7 @@ impl<'a> RuleEvaluation<'a> {
         hearing
     }
 
-    /// Whether a rule that was found by tool or class is about this caller, this time and these arguments.
+    /// Whether a rule that was found by tool or class applies to this caller, time and arguments.
     fn concerns(&self, rule: &Rule) -> bool {
         self.silence(rule).is_none()
             && !self
@@ -107,11 +107,11 @@ impl<'a> RuleEvaluation<'a> {
                 .any(|left_out| std::ptr::eq(*left_out, rule))
     }
 
-    /// Why a rule has nothing to say of this caller, this time or these arguments, whatever it is about.
+    /// Why a rule does not apply to this caller, time or arguments.
     pub(super) fn silence(&self, rule: &Rule) -> Option<RuleExclusion> {
         let holds = |condition: &ArgumentCondition| match self.facts.input {
             Some(input) => condition.holds(input.arguments().value()),
-            // Whatever the arguments are: only a rule without conditions speaks of all of them.
+            // Without arguments, the question is about all of them. Only a rule without conditions covers that.
             None => false,
         };
         let conditions = match &rule.selector {
@@ -130,7 +130,7 @@ impl<'a> RuleEvaluation<'a> {
         }
     }
 
-    /// The rules that speak of a part.
+    /// The rules that match a part.
     pub(super) fn speakers(&self, part: &PermissionPart) -> Vec<&'a Rule> {
         self.votes(part).all().map(|heard| heard.rule).collect()
     }
@@ -142,7 +142,8 @@ impl<'a> RuleEvaluation<'a> {
         for (place, part) in self.parts.all.iter().enumerate() {
             let votes = self.votes(part);
             for heard in votes.all() {
-                // Past a few, nobody reads on, and a call of thousands of parts must not cost their square.
+                // Limited, because a longer list is not readable and a call of thousands of parts must not cost
+                // quadratic time.
                 if matched.len() < 64
                     && !matched
                         .iter()
@@ -151,7 +152,7 @@ impl<'a> RuleEvaluation<'a> {
                     matched.push(heard);
                 }
             }
-            // Few tools ask for approval themselves, and the other calls need not collect their allows twice.
+            // Few tools request approval themselves. The calls of other tools need not collect their allows twice.
             if self
                 .facts
                 .declaration
@@ -176,7 +177,7 @@ impl<'a> RuleEvaluation<'a> {
         let waived = self.waived_request(&naming_allows);
         let said = self.said_of_the_call(waived.as_deref());
         let decided = of_parts.iter().map(Judgement::again).chain(said);
-        // Of equals the first stays.
+        // Among equals the first stays.
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
         let nothing = Judgement {
             behavior: Behavior::Deny,
@@ -184,7 +185,7 @@ impl<'a> RuleEvaluation<'a> {
             part: None,
         };
         let decided = decided.unwrap_or(nothing);
-        // Parts and layers are heard in turn, and a layer must read like the same rules in one list.
+        // Parts and layers are evaluated in turn, but the report must be the same as for one list of all rules.
         matched.sort_by_key(|heard| heard.order);
         let matched = matched.into_iter().map(|heard| heard.rule).collect();
         JudgementReport {
@@ -207,7 +208,7 @@ impl<'a> RuleEvaluation<'a> {
                 .extend(classes.filter(|heard| self.concerns(heard.rule)));
             let call = self.facts.effects.class;
             if call != part.class {
-                // What is said against the whole is said against its parts.
+                // A deny or an ask for the class of the whole call applies to its parts as well.
                 let stricter = layer.heard(layer.snapshot.of_class(call));
                 let stricter = stricter.filter(|heard| heard.rule.effect > Behavior::Allow);
                 votes
@@ -245,7 +246,8 @@ impl<'a> RuleEvaluation<'a> {
                 redirect,
             } => {
                 found = tool.matching.for_path(path);
-                // `allow shell(make *)` is about commands, whatever a file may be called.
+                // `allow shell(make *)` is about commands. It must not allow a file with such a name as the target of a
+                // redirect.
                 found.retain(|&place| !redirect || layer.rule(place).effect > Behavior::Allow);
                 found.extend(snapshot.of_access(*access).index.for_path(path));
                 found.retain(|&place| {
@@ -268,6 +270,12 @@ impl<'a> RuleEvaluation<'a> {
         found
     }
 
+    /// The outcome for one part. The order of the checks is the precedence.
+    ///
+    /// A plain deny wins without asking an authority. An operator's earlier answer silences an ask, but never an ask of
+    /// the administrator's policy file or one with `remember: never`: the operator of this machine cannot answer for
+    /// its administrator. The result `allow`, from a rule, an authority, a hook or the mode, becomes an ask if the part
+    /// is unreadable and a rule that denies or asks might match it.
     fn outcome(
         &self,
         part: &PermissionPart,
@@ -286,7 +294,7 @@ impl<'a> RuleEvaluation<'a> {
         let allows = votes.allows(part);
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &OrderedRule<'a>| {
-            // Whoever answers on this machine does not answer for the machine's owner.
+            // An operator of this machine cannot answer for its administrator.
             let stands = heard.rule.remember == RememberOffer::Never
                 || heard.rule.origin == RuleOrigin::Policy;
             heard.rule.effect == Behavior::Ask && (stands || !answered)
@@ -323,7 +331,7 @@ impl<'a> RuleEvaluation<'a> {
         }
     }
 
-    /// Why nobody can tell whether a rule that denies or asks speaks of a part, and which rule that is.
+    /// Why it is unknown whether a deny or an ask matches a part, and that rule.
     fn unreadable(&self, part: &PermissionPart) -> Option<(String, &'a Rule)> {
         if let Some(why) = &part.opaque {
             let kind = match &part.subject {
@@ -378,13 +386,13 @@ impl<'a> RuleEvaluation<'a> {
         ))
     }
 
-    /// A rule with a pattern that denies or asks and could speak of an argument of that kind.
+    /// A deny or an ask with a pattern that could match an argument of this kind.
     fn guard(&self, kind: ArgumentKind) -> Option<&'a Rule> {
         let (reads, writes, reaches) = match kind {
             ArgumentKind::ReadPath => (true, false, false),
             ArgumentKind::WritePath => (false, true, false),
             ArgumentKind::Url | ArgumentKind::Method => (false, false, true),
-            // Where a sandbox holds it, that keeps it from the paths.
+            // For a confined process, the sandbox enforces the path rules.
             ArgumentKind::Command
             | ArgumentKind::Words
             | ArgumentKind::Directory
@@ -410,8 +418,8 @@ impl<'a> RuleEvaluation<'a> {
         self.earliest(tool.chain(paths))
     }
 
-    /// The earliest rule of several lists that concerns this call. Only the first of each is looked for: there may be
-    /// thousands.
+    /// The earliest rule of several lists that applies to this call. Only the first of each list is searched for,
+    /// because a list may have thousands.
     fn earliest<'l>(
         &self,
         lists: impl Iterator<Item = (&'l RuleLayer<'a>, &'l [RulePosition])>,
@@ -427,7 +435,7 @@ impl<'a> RuleEvaluation<'a> {
             .map(|heard| heard.rule)
     }
 
-    /// What hooks, the tool and the host say of the call, whatever its parts are.
+    /// The reasons of hooks, the tool and the host that do not depend on the parts.
     fn said_of_the_call(&self, waived: Option<&str>) -> Vec<Judgement<'a>> {
         let interface = &self.facts.declaration.interface;
         let said = |behavior, reason| Judgement {
@@ -562,11 +570,11 @@ impl<'a> RuleLayer<'a> {
     }
 }
 
-/// The rules that speak of one part.
+/// The rules that match one part.
 struct PartRules<'a> {
-    /// Those that speak of the call or of its class.
+    /// The rules that match the call or its class.
     bare: Vec<OrderedRule<'a>>,
-    /// Those whose matchers fit.
+    /// The rules whose matchers fit the part.
     exact: Vec<OrderedRule<'a>>,
 }
 
@@ -575,7 +583,7 @@ impl<'a> PartRules<'a> {
         self.bare.iter().chain(&self.exact).copied()
     }
 
-    /// Those that allow the part. An allow without a pattern covers unreadable parts, too.
+    /// The rules that allow the part. An allow without a pattern covers unreadable parts as well.
     fn allows(&self, part: &PermissionPart) -> Vec<OrderedRule<'a>> {
         let heard = self
             .bare
@@ -588,12 +596,12 @@ impl<'a> PartRules<'a> {
     }
 }
 
-/// The one of the highest standing, of equals the earliest.
+/// The rule of the highest standing, and among equals the earliest.
 fn first<'a>(heard: impl Iterator<Item = OrderedRule<'a>>) -> Option<OrderedRule<'a>> {
     heard.min_by_key(OrderedRule::standing)
 }
 
-/// Whether an allow is what a person answered when asked: it answers a rule that asks, too.
+/// Whether an allow is an operator's answer, which also silences the rule that asked.
 pub(super) fn is_an_answer(rule: &Rule) -> bool {
     match rule.origin {
         RuleOrigin::Session | RuleOrigin::Local => true,

@@ -1,6 +1,6 @@
-//! Finding the few rules that could speak of a command, a path or a request among thousands.
+//! An index that finds the few rules, among thousands, that could match a command, a path or a request.
 //!
-//! An index only narrows down: whoever asks it still matches what it names.
+//! An index only narrows the candidates. Its users still match them with their matchers.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ use super::{
     url_pattern::{HostPattern, PlannedUrlRequest},
 };
 
-/// A rule's place in its snapshot.
+/// A rule's index in its snapshot.
 pub(super) type RulePosition = u32;
 
-/// Rules by what their matchers mean.
+/// Rules by parts of their patterns.
 #[derive(Debug, Default)]
 pub(super) struct MatcherIndex {
     /// By the name of the program.
     programs: HashMap<Box<str>, Vec<RulePosition>>,
-    /// By the folder they begin with.
+    /// By the folder that their paths begin with.
     folders: HashMap<Box<str>, Vec<RulePosition>>,
-    /// By a name that must be among the parts of the path.
+    /// By a name that must be a component of the path.
     names: HashMap<Box<str>, Vec<RulePosition>>,
     hosts: HashMap<Box<str>, Vec<RulePosition>>,
     domains: HashMap<Box<str>, Vec<RulePosition>>,
-    /// Those that no index finds.
+    /// Rules that must be matched against each subject.
     any_command: Vec<RulePosition>,
     any_path: Vec<RulePosition>,
     any_request: Vec<RulePosition>,
@@ -83,7 +83,7 @@ impl MatcherIndex {
 
     pub(super) fn for_command(&self, command: &SimpleCommand) -> Vec<RulePosition> {
         let mut found = self.any_command.clone();
-        // One program with many names hides the other one in its first argument.
+        // A multi-call program such as `busybox` has the name of the command in its first argument.
         let mut look_up = |name: &str| found.extend(self.programs.get(name).into_iter().flatten());
         for name in command.words.iter().map(|word| base_name(word)) {
             look_up(name);
@@ -128,7 +128,7 @@ impl MatcherIndex {
     }
 }
 
-/// A rule is found once, and the rules in the order they were written.
+/// Sorts the rules in their written order and removes duplicates.
 fn in_order(mut found: Vec<RulePosition>) -> Vec<RulePosition> {
     found.sort_unstable();
     found.dedup();
@@ -139,7 +139,7 @@ fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The program that a pattern names without quotes or gaps.
+/// The program of a pattern, if it is written without quotes or wildcards.
 fn program_of(pattern: &str) -> Option<&str> {
     let word = pattern.split_whitespace().next()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+');
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Words that patterns and paths are put together from, so that they meet often.
+    /// Few words for patterns and paths, so that they often match.
     fn piece() -> impl Strategy<Value = &'static str> {
         select(vec![
             "a", "b", "w", "h", "*", "**", "a*", "?", "[ab]", "{a,b}", ".env", "ws:", "~",

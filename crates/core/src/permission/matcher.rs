@@ -1,5 +1,5 @@
-//! What stands between the brackets of a rule. The rule does not say whether it means commands, paths or requests:
-//! the argument it meets does, so it is read in every way at once.
+//! The text between the brackets of a rule. The rule does not state whether it is about commands, paths or requests;
+//! the argument decides that. So the text is parsed in all three ways.
 
 use toolpost_command::{CommandPattern, CommandPatternError, SimpleCommand};
 use toolpost_model::{Behavior, ResourceAccess};
@@ -10,7 +10,7 @@ use super::{
     url_pattern::{PlannedUrlRequest, UrlPattern, UrlPatternError},
 };
 
-/// Why a text means nothing.
+/// Why a text is no valid pattern.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MatcherError {
     #[error(transparent)]
@@ -21,16 +21,16 @@ pub(super) enum MatcherError {
     Url(#[from] UrlPatternError),
 }
 
-/// What a rule is about.
+/// The pattern of a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Matcher {
-    /// `*`: everything there is.
+    /// `*`, which matches everything.
     Anything,
-    /// What a text means, read as commands, as paths and as requests.
+    /// A text, parsed as commands, as paths and as requests.
     Text(Box<PatternReadings>),
 }
 
-/// The readings of one text. One that is missing cannot be read so.
+/// The parsed forms of a text. A form is missing if the text is invalid in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PatternReadings {
     pub(super) command: Option<CommandPattern>,
@@ -39,7 +39,7 @@ pub(super) struct PatternReadings {
 }
 
 impl Matcher {
-    /// Reads a tool's matcher; it must mean something in one of its readings.
+    /// Parses a tool's pattern, which must be valid in at least one form.
     pub(super) fn parse(text: &str, places: &PathBaseFolders) -> Result<Self, MatcherError> {
         if matches!(text.trim(), "*" | "**") {
             return Ok(Self::Anything);
@@ -75,8 +75,8 @@ impl Matcher {
         })))
     }
 
-    /// Whether a rule of this effect speaks of a command. A deny or ask that cannot be read as a command speaks of
-    /// all of them: silence would let through what somebody meant to stop.
+    /// Whether a rule with this effect matches a command. A deny or an ask without a command form matches all commands,
+    /// because a rule that matches nothing would let pass the commands that its author meant to stop.
     pub(super) fn takes_command(&self, effect: Behavior, command: &SimpleCommand) -> bool {
         match (self.readings().map(|readings| &readings.command), effect) {
             (None, Behavior::Allow) => !command.opaque,
@@ -90,7 +90,7 @@ impl Matcher {
         }
     }
 
-    /// Whether an allow names exactly what a command starts, commands that its words do not tell included.
+    /// Whether an allow names exactly the commands that this command starts, including those hidden in its arguments.
     pub(super) fn spells_command(&self, command: &SimpleCommand) -> bool {
         let pattern = self
             .readings()
@@ -98,7 +98,7 @@ impl Matcher {
         pattern.is_some_and(|pattern| pattern.spells(command))
     }
 
-    /// Whether an allow names every word of a command up to this one.
+    /// Whether an allow names each word of a command up to this one.
     pub(super) fn spells_words(&self, command: &SimpleCommand, through: usize) -> bool {
         let pattern = self
             .readings()
@@ -106,7 +106,7 @@ impl Matcher {
         pattern.is_some_and(|pattern| pattern.spells_through(command, through))
     }
 
-    /// Whether a rule of this effect speaks of a path.
+    /// Whether a rule with this effect matches a path.
     pub(super) fn takes_path(
         &self,
         effect: Behavior,
@@ -124,15 +124,15 @@ impl Matcher {
         }
     }
 
-    /// Whether a rule that allows writing a path does so by its name, and not for everything that lies beside it.
+    /// Whether an allow for writing names this path, and does not merely cover all files beside it.
     pub(super) fn names_path(&self, path: &PlainPath) -> bool {
         let allows =
             |path: &PlainPath| self.takes_path(Behavior::Allow, path, ResourceAccess::Write);
         allows(path) && !allows(&path.sibling())
     }
 
-    /// Whether a rule of this effect speaks of a request. Unlike a command or a path, few texts can be read as one,
-    /// so one that cannot was not meant to be.
+    /// Whether a rule with this effect matches a request. Few texts are valid requests, so a text that is none was
+    /// meant for commands or paths, and matches no request.
     pub(super) fn takes_request(&self, effect: Behavior, request: &PlannedUrlRequest) -> bool {
         match (self.readings().map(|readings| &readings.url), effect) {
             (None, _) => true,
@@ -142,7 +142,7 @@ impl Matcher {
         }
     }
 
-    /// The folders that every path it means lies in; the root where a pattern begins anywhere.
+    /// The folders that contain all paths of the pattern. The root, if the pattern can begin anywhere.
     pub(super) fn beginnings(&self) -> Vec<String> {
         let anywhere = || "/".to_owned();
         match self.readings().and_then(|readings| readings.path.as_ref()) {

@@ -1,6 +1,7 @@
-//! What a call consists of: the commands it runs, the files and URLs it touches, and what remains of it beside them.
+//! The parts of a call: its commands, paths and URLs, and the rest of the call.
 //!
-//! Each part is decided by itself, and the call is as forbidden as its strictest part.
+//! Each part is decided separately, and the strictest decision counts. A decision about the whole text would let
+//! `ls && rm -rf x` pass under a rule for `ls`.
 
 use std::collections::HashSet;
 
@@ -20,41 +21,42 @@ use super::{
     url_pattern::PlannedUrlRequest,
 };
 
-/// More paths or URLs than this are not looked at one by one; the rest of the call is opaque then.
+/// The limit of paths or URLs that are examined one by one. The rest of the call is then opaque.
 const MAX_PARTS: usize = 4096;
-/// Longer URLs are opaque.
+/// The longest URL that is parsed. Longer ones are opaque.
 const URL_BYTES: usize = 64 * 1024;
-/// More reasons than this nobody reads.
+/// The number of reasons for opacity that are kept.
 const TOLD_REASONS: usize = 16;
 
-/// One thing that a call does.
+/// One effect of a call.
 #[derive(Debug)]
 pub(super) struct PermissionPart {
-    /// What sort of effect it is.
+    /// The effect class.
     pub(super) class: EffectClass,
     pub(super) subject: PartSubject,
-    /// Why nobody can tell what it is, where nobody can.
+    /// Why the part cannot be analysed, if it cannot.
     pub(super) opaque: Option<String>,
-    /// Why it starts commands that are no parts of the call, where it does.
+    /// Why the part starts commands that are not parts of the call, if it does.
     pub(super) hides: Option<String>,
-    /// The command line that this is a piece of: a rule that allows the line allows the piece.
+    /// The command line that contains this part. A rule that allows the line allows the part.
     pub(super) spelled_in: Option<SpelledIn>,
 }
 
-/// What a part is about.
+/// The subject of a part.
 #[derive(Debug)]
 pub(super) enum PartSubject {
     Command(Box<SimpleCommand>),
     Path {
         path: PlainPath,
         access: ResourceAccess,
-        /// The shell opens it, for a command: the tool's own rules are about commands then.
+        /// Whether the shell opens the path for a command. The tool's own rules are then about the command, not the
+        /// path.
         redirect: bool,
     },
     Request(Box<PlannedUrlRequest>),
-    /// An argument of which only the kind is known, and what is shown of it.
+    /// An argument of which only the kind is known, with its text for display.
     Unread(ArgumentKind, String),
-    /// The call beside its other parts.
+    /// The rest of the call.
     Whole,
 }
 
@@ -69,7 +71,7 @@ impl PermissionPart {
         }
     }
 
-    /// A change of the file that has this key. `None`: it is no file's.
+    /// A change of the file with this key. `None` if the key is not a path.
     pub(super) fn of_change(key: &ResourceKey) -> Option<Self> {
         let path = PlainPath::of(key.as_str().strip_prefix("path:")?)?;
         let subject = PartSubject::Path {
@@ -80,7 +82,7 @@ impl PermissionPart {
         Some(Self::of(EffectClass::Write, subject))
     }
 
-    /// What decides, in a few words. `None` for the call as a whole.
+    /// The part in a few words. `None` for the whole call.
     pub(super) fn text(&self) -> Option<String> {
         match &self.subject {
             PartSubject::Command(command) => Some(command.text.clone()),
@@ -105,9 +107,9 @@ impl PermissionPart {
 #[derive(Debug, Default)]
 pub(super) struct PermissionParts {
     pub(super) all: Vec<PermissionPart>,
-    /// What would run, as text, in order.
+    /// The commands that the call would run, in order.
     pub(super) commands: Vec<String>,
-    /// What nobody can tell beforehand.
+    /// The reasons why parts cannot be analysed.
     pub(super) opaque: Vec<String>,
 }
 
@@ -138,11 +140,11 @@ struct PermissionPartCollector<'a> {
     facts: &'a PermissionFacts<'a>,
     places: &'a PathBaseFolders,
     arguments: &'a Value,
-    /// Where relative paths of arguments begin; `Err` where nobody can tell.
+    /// The base of relative paths in arguments. `Err` if it cannot be known.
     directory: Option<Result<PlainPath, String>>,
-    /// The variables that are set for every command.
+    /// The environment variables of all commands.
     environment: Vec<(&'a str, &'a str)>,
-    /// Whether the command at hand is started without a shell.
+    /// Whether the current command runs without a shell.
     starts_programs: bool,
     parts: PermissionParts,
 }
@@ -152,7 +154,8 @@ impl<'a> PermissionPartCollector<'a> {
         self.directory = self.find_directory();
         self.used_paths();
         let meanings = &self.facts.declaration.interface.permission.arguments;
-        // Commands are read with the variables, wherever among the arguments these stand.
+        // The environment first, because the analysis of commands uses the variables, wherever they are among the
+        // arguments.
         for meaning in meanings
             .iter()
             .filter(|meaning| meaning.kind == ArgumentKind::Environment)
@@ -167,7 +170,7 @@ impl<'a> PermissionPartCollector<'a> {
         }
     }
 
-    /// Whether the parts found are all that the host believes the call to do.
+    /// Whether the parts cover all known effects of the call.
     fn is_everything(&self) -> bool {
         let parts = &self.parts.all;
         let has = |wanted: fn(&PartSubject) -> bool| parts.iter().any(|part| wanted(&part.subject));
@@ -213,7 +216,7 @@ impl<'a> PermissionPartCollector<'a> {
         });
     }
 
-    /// The paths that the tool itself names as touched: resolved, and vouched for as far as the tool is.
+    /// Adds the paths of the tool's own effects. They are resolved, and as reliable as the origin of the effects.
     fn used_paths(&mut self) {
         let uses = &self.facts.effects.uses;
         let paths = uses
@@ -237,8 +240,8 @@ impl<'a> PermissionPartCollector<'a> {
             }
         }
         for (path, access) in read {
-            // A folder that is made on the way to a file: whatever denies the folder denies the file, and whatever
-            // allows the file allows its folders.
+            // Folders that are created on the way to a file are left out: a rule that denies the folder denies the
+            // file, and a rule that allows the file allows its folders.
             if access == ResourceAccess::Read || !above.contains(path.as_str()) {
                 self.path(path, access, false);
             }
@@ -250,7 +253,7 @@ impl<'a> PermissionPartCollector<'a> {
             matches!(&part.subject, PartSubject::Path { path: other, access: how, .. }
                 if *other == path && *how == access && part.spelled_in.is_none())
         };
-        // Few parts are the rule; of many, a second look at the same one costs less than finding it.
+        // Most calls have few parts. With many, evaluating a duplicate costs less than searching for it.
         if self.parts.all.len() <= 64 && self.parts.all.iter().any(known) {
             return;
         }
@@ -269,8 +272,8 @@ impl<'a> PermissionPartCollector<'a> {
         );
     }
 
-    /// What lies outside of the workspace is no file of the workspace: only the call's own class tells what may
-    /// write there.
+    /// The class of a write. Outside of the workspace it is the class of the call, because a file there is not one that
+    /// an allow for workspace edits is about.
     fn class_of_write(&self, inside: bool) -> EffectClass {
         match self.facts.effects.class {
             EffectClass::Read | EffectClass::Write => EffectClass::Write,
@@ -304,7 +307,7 @@ impl<'a> PermissionPartCollector<'a> {
         );
     }
 
-    /// Takes up the variables of an argument: an object of names and texts, or a list of `NAME=value`.
+    /// Adds the variables of an argument: an object of names and values, or an array of `NAME=value`.
     fn find_environment(&mut self, pointer: &str) {
         let arguments: &'a Value = self.arguments;
         let Some(value) = arguments.pointer(pointer) else {
@@ -375,7 +378,7 @@ impl<'a> PermissionPartCollector<'a> {
             ArgumentKind::ReadPath => self.path_argument(text, ResourceAccess::Read),
             ArgumentKind::WritePath => self.path_argument(text, ResourceAccess::Write),
             ArgumentKind::Url => self.url(text),
-            // Looked at with what they belong to.
+            // These kinds are examined together with the commands, paths and URLs that they belong to.
             ArgumentKind::Directory | ArgumentKind::Environment | ArgumentKind::Method => {}
         }
     }
@@ -397,7 +400,7 @@ impl<'a> PermissionPartCollector<'a> {
         }
     }
 
-    /// The folder that relative paths and commands begin in.
+    /// The base of relative paths and commands.
     fn find_directory(&self) -> Option<Result<PlainPath, String>> {
         let meanings = &self.facts.declaration.interface.permission.arguments;
         let meaning = meanings
@@ -445,10 +448,10 @@ impl<'a> PermissionPartCollector<'a> {
         }
     }
 
-    /// A command of a text whose first one has this place among the parts. `tells` is false where pieces of the text
-    /// tell more exactly what is not known of it.
+    /// Adds a command of a text. `first` is the index of the text's first part. `tells` is false if opaque pieces of
+    /// the text already give more exact reasons.
     fn found_command(&mut self, command: SimpleCommand, first: usize, tells: bool) {
-        // Without a shell around it, `echo` is a program like any other.
+        // Without a shell, `echo` is an ordinary program.
         let only_steers = command.only_steers() && !self.starts_programs;
         let class = if only_steers {
             EffectClass::Read
@@ -459,7 +462,7 @@ impl<'a> PermissionPartCollector<'a> {
             command: first + line.command,
             ..line
         });
-        // The line's own reason for hiding already covers its unknown pieces.
+        // For a piece of a line, the line's own reason already covers its unknown words.
         let is_unclear = command.opaque && spelled_in.is_none();
         let opaque = is_unclear
             .then(|| format!("`{}` is known only when it runs", shortened(&command.text)));
@@ -485,7 +488,7 @@ impl<'a> PermissionPartCollector<'a> {
             RedirectAccess::Read => ResourceAccess::Read,
             RedirectAccess::Write => ResourceAccess::Write,
         };
-        // One without a target is among what is opaque.
+        // A redirect without a target is among the opaque pieces.
         let Some(target) = redirect.target else {
             return;
         };
@@ -528,7 +531,7 @@ impl<'a> PermissionPartCollector<'a> {
         PlainPath::of(&format!("{}/{entered}/{target}", started.as_str())).ok_or_else(unknown)
     }
 
-    /// A command runs; only where the host confines it to reading is it less.
+    /// The class of commands: `execute`, unless the host confines them to reading.
     fn class_of_commands(&self) -> EffectClass {
         let effects = self.facts.effects;
         let only_reads = effects.class == EffectClass::Read
@@ -561,8 +564,7 @@ impl<'a> PermissionPartCollector<'a> {
         );
     }
 
-    /// The method of the call's requests: as said, as the schema's default, or `GET` where the host knows that
-    /// running it twice does no more than running it once.
+    /// The method of the call's requests: the argument, the default of the schema, or `GET` for an idempotent call.
     fn method(&self) -> Result<Option<String>, &'static str> {
         let declaration = self.facts.declaration;
         let meanings = &declaration.interface.permission.arguments;
@@ -590,7 +592,7 @@ impl<'a> PermissionPartCollector<'a> {
     }
 }
 
-/// Whether a call starts processes that nothing but a sandbox could keep from a path.
+/// Whether a call starts processes that no sandbox keeps from denied paths.
 pub(super) fn runs_unconfined(facts: &PermissionFacts<'_>) -> bool {
     let kind = facts.declaration.interface.execution.kind;
     let runs = match facts.effects.class {

@@ -1,43 +1,44 @@
-//! Which paths a rule means: gitignore's language, on resolved absolute paths.
+//! Path patterns of rules, in the language of gitignore, matched against resolved absolute paths.
 //!
-//! A pattern is compared part by part, so that `*` never crosses a `/` and rules can be found by the folders they
-//! begin with. The braces of a pattern are written out when it is read.
+//! A pattern is matched component by component, so `*` never crosses a `/` and rules can be indexed by their first
+//! folders. Braces are expanded at parsing.
 
 use globset::{GlobBuilder, GlobMatcher};
 use toolpost_model::{ResourceAccess, matches_any};
 
 use super::places::{PathBaseFolders, PlainPath};
 
-/// More alternatives than this in one pattern are a mistake.
+/// The limit of brace alternatives in one pattern.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// Which paths a rule means.
+/// A path pattern.
 #[derive(Clone, Debug)]
 pub(super) struct PathPattern {
     pub(super) alternatives: Vec<PathAlternative>,
 }
 
-/// One way to read a pattern, without braces.
+/// One alternative of a pattern, without braces.
 #[derive(Clone, Debug)]
 pub(super) struct PathAlternative {
     segments: Vec<PathSegment>,
-    /// It ends in `/**`.
+    /// Whether the pattern ends in `/**`.
     beneath: bool,
-    /// It begins in a folder that is not known here. Such a pattern catches wherever it fits and covers nothing.
+    /// Whether the base folder is unknown. Such a pattern matches for a deny or an ask wherever it fits, and never for
+    /// an allow.
     adrift: bool,
 }
 
 #[derive(Clone, Debug)]
 enum PathSegment {
     Literal(Box<str>),
-    /// With `*` for any characters, and nothing else that is special.
+    /// A text with `*` for any characters, and no other wildcards.
     Stars(Box<str>),
     Glob(Box<GlobMatcher>),
     /// `**`: any number of folders.
     AnyDepth,
 }
 
-/// Why a text is no pattern of paths.
+/// Why a text is no valid path pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PathPatternError {
     #[error("`{0}` goes up with `..`; write the folder that is meant")]
@@ -50,12 +51,12 @@ pub(super) enum PathPatternError {
     Glob { pattern: String, reason: String },
 }
 
-/// How far along the rest of a path a pattern reaches.
+/// The components of a path that may follow a match.
 #[derive(Clone, Copy)]
 enum PathTail {
-    /// Not at all: the path ends where the pattern does.
+    /// None: the path ends with the pattern.
     Ends,
-    /// Over at least so many further parts.
+    /// At least this number of further components.
     AtLeast(usize),
 }
 
@@ -64,7 +65,7 @@ impl PathPattern {
         let written = text.trim();
         let base =
             |folder: &Option<std::path::PathBuf>| folder.as_deref().and_then(PlainPath::of_path);
-        // Where it begins is told before braces are written out: `{src/a,b}` means two paths of one folder.
+        // The base is found before braces are expanded: `{src/a,b}` means two paths of one folder.
         let (from, rest) = if let Some(rest) = written.strip_prefix("ws:") {
             (PathPatternAnchor::Folder(base(&places.workspace)), rest)
         } else if let Some(rest) = written.strip_prefix("~/") {
@@ -88,7 +89,7 @@ impl PathPattern {
         })
     }
 
-    /// Whether an allow speaks of a path: of that very path, and of the folder of `folder/**` where it is only read.
+    /// Whether an allow matches a path: the path itself, and for reading also the folder of `folder/**`.
     pub(super) fn covers(&self, path: &PlainPath, access: ResourceAccess) -> bool {
         let least = usize::from(access == ResourceAccess::Write);
         self.alternatives
@@ -106,8 +107,8 @@ impl PathPattern {
             })
     }
 
-    /// Whether a deny or ask speaks of it: of the path and all that lies beneath. To look at the folder of
-    /// `folder/**` is not to look at what it holds, but to change the folder is to change that.
+    /// Whether a deny or an ask matches a path: the path and everything beneath it. Reading the folder of `folder/**`
+    /// does not read its content, but writing the folder changes its content.
     pub(super) fn catches(&self, path: &PlainPath, access: ResourceAccess) -> bool {
         self.alternatives.iter().any(|one| {
             let least = usize::from(one.beneath && access == ResourceAccess::Read);
@@ -116,10 +117,10 @@ impl PathPattern {
     }
 }
 
-/// Where a pattern begins.
+/// The base of a pattern.
 enum PathPatternAnchor {
     Root,
-    /// `None`: a folder that is not known here.
+    /// A folder. `None` if it is unknown.
     Folder(Option<PlainPath>),
     Anywhere,
 }
@@ -183,7 +184,8 @@ impl PathAlternative {
                 && tail.takes(components.count());
         }
         let components: Vec<&str> = path.components().collect();
-        // Which beginnings of the path the segments so far can stand for: no pattern and no path makes this slow.
+        // The prefixes of the path that the segments so far can match. This is linear in both lengths for any pattern,
+        // while a backtracking match could take exponential time.
         let mut reached = vec![false; components.len() + 1];
         reached[0] = true;
         for segment in &self.segments {
@@ -203,7 +205,7 @@ impl PathAlternative {
             .any(|(used, &yes)| yes && tail.takes(components.len() - used))
     }
 
-    /// The folder every path of it lies in or is, as far as that is written without a pattern.
+    /// The folder that contains or is each path of the pattern, as far as it is written without wildcards.
     pub(super) fn beginning(&self) -> Option<String> {
         let literal = |segment: &PathSegment| match segment {
             PathSegment::Literal(part) => Some(part.clone()),
@@ -213,7 +215,7 @@ impl PathAlternative {
         (!parts.is_empty()).then(|| format!("/{}", parts.join("/")))
     }
 
-    /// A name that every path of it has among its parts.
+    /// A name that each path of the pattern has as a component.
     pub(super) fn name(&self) -> Option<&str> {
         self.segments
             .iter()
@@ -283,7 +285,7 @@ impl BraceProblem {
     }
 }
 
-/// Appends every reading of `text` to each of `stems`.
+/// Appends each expansion of `text` to each of `stems`.
 fn expand(text: &str, stems: &mut Vec<String>) -> Result<(), BraceProblem> {
     let Some((before, choices, after)) = first_braces(text)? else {
         stems.iter_mut().for_each(|stem| stem.push_str(text));
@@ -304,7 +306,7 @@ fn expand(text: &str, stems: &mut Vec<String>) -> Result<(), BraceProblem> {
 
 type BraceSplit<'a> = (&'a str, Vec<&'a str>, &'a str);
 
-/// The first pair of braces: what stands before it, its choices, what stands after.
+/// The first pair of braces: the text before it, its choices, and the text after it.
 fn first_braces(text: &str) -> Result<Option<BraceSplit<'_>>, BraceProblem> {
     let mut open = None;
     let mut depth = 0_usize;

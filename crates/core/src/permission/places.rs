@@ -1,27 +1,27 @@
-//! Where rules and arguments look for paths, and how a path becomes the one that is compared.
+//! Resolving the paths of rules and arguments to the form that is compared.
 
 use std::path::{Path, PathBuf};
 
-/// The folders that paths in rules and arguments are looked up from. Absolute, links resolved.
+/// The base folders for paths in rules and arguments. They are absolute, with links resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathBaseFolders {
-    /// Where relative paths begin.
+    /// The base of relative paths.
     pub workspace: Option<PathBuf>,
-    /// What `~` means.
+    /// The folder of `~`.
     pub home: Option<PathBuf>,
-    /// Other folders that tools may work in.
+    /// Further folders that tools may work in.
     pub roots: Vec<PathBuf>,
 }
 
-/// Longer paths are opaque. Linux takes 4,096 bytes.
+/// The longest path that is examined. Longer ones are opaque. Linux accepts 4,096 bytes.
 const PATH_BYTES: usize = 16 * 1024;
 
-/// An absolute path without `.`, `..`, doubled or trailing slashes, to be compared part by part.
+/// An absolute path without `.`, `..`, doubled or trailing slashes, for comparison by components.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlainPath(String);
 
 impl PlainPath {
-    /// Brings an absolute path into the form that is compared; `None` where it is not absolute.
+    /// Normalizes an absolute path. `None` if it is not absolute.
     pub(super) fn of(path: &str) -> Option<Self> {
         path.starts_with('/').then(|| {
             let mut parts: Vec<&str> = Vec::new();
@@ -42,17 +42,16 @@ impl PlainPath {
         Self::of(&path.to_string_lossy())
     }
 
-    /// As text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its parts, from the root on.
+    /// The components, from the root on.
     pub(super) fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// Itself and every folder above it but the root, longest first.
+    /// The path and all folders above it except the root, longest first.
     pub(super) fn and_above(&self) -> impl Iterator<Item = &str> {
         let mut rest = Some(self.0.as_str());
         std::iter::from_fn(move || {
@@ -62,14 +61,14 @@ impl PlainPath {
         })
     }
 
-    /// A path in the same folder, of the same kind, whose name no rule was written for.
+    /// A path in the same folder with the same extension, and a name that no rule has.
     pub(super) fn sibling(&self) -> Self {
         let (folder, name) = self.0.rsplit_once('/').unwrap_or_default();
         let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
         Self(format!("{folder}/\u{1}any\u{1}.{kind}"))
     }
 
-    /// What of it lies beneath `folder`; empty for the folder itself.
+    /// The rest of the path beneath `folder`. Empty for the folder itself.
     pub(super) fn beneath(&self, folder: &Self) -> Option<&str> {
         let rest = self.0.strip_prefix(folder.0.trim_end_matches('/'))?;
         match rest.strip_prefix('/') {
@@ -79,14 +78,14 @@ impl PlainPath {
     }
 }
 
-/// Why an argument cannot be told as a path.
+/// Why an argument cannot be resolved as a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnclearPathReason {
-    /// Relative, and nobody knows to what.
+    /// The path is relative, and its base is unknown.
     Relative,
-    /// Longer than any path.
+    /// The path is too long.
     TooLong,
-    /// A NUL, or a variable that a tool might fill in.
+    /// The path holds a NUL, or a variable that a tool might expand.
     Written,
 }
 
@@ -101,8 +100,8 @@ impl UnclearPathReason {
 }
 
 impl PathBaseFolders {
-    /// The paths that an argument may mean, looked up from `base` or the workspace. Only by name: links are the
-    /// business of whoever opens files. A `~` has two readings, since some tools know it and some do not.
+    /// The paths that an argument may mean, relative to `base` or the workspace. Links are not resolved here, because
+    /// the code that opens a file does that. A `~` has two readings, because some tools expand it and some do not.
     pub(super) fn resolve(
         &self,
         written: &str,
@@ -142,7 +141,7 @@ impl PathBaseFolders {
         Ok(readings)
     }
 
-    /// Whether a path lies where the workspace's tools may work. Without a workspace nobody can say, so it does.
+    /// Whether a path is inside the workspace or a root. Without both, each path counts as inside.
     pub(super) fn hold(&self, path: &PlainPath) -> bool {
         let mut folders = self.workspace.iter().chain(&self.roots).peekable();
         folders.peek().is_none()
@@ -151,14 +150,14 @@ impl PathBaseFolders {
                 .any(|folder| path.beneath(&folder).is_some())
     }
 
-    /// A path as a rule names it: relative to the workspace where it lies there.
+    /// The path as a rule names it: relative to the workspace if it is inside.
     pub(super) fn named(&self, path: &PlainPath) -> String {
         let workspace = self.workspace.as_deref().and_then(PlainPath::of_path);
         match workspace
             .as_ref()
             .and_then(|workspace| path.beneath(workspace))
         {
-            // A name alone would mean every file of that name.
+            // A bare name would match each file of that name.
             Some(rest) if !rest.is_empty() && !rest.contains('/') => format!("ws:{rest}"),
             Some(rest) if !rest.is_empty() => rest.to_owned(),
             Some(_) | None => path.as_str().to_owned(),
@@ -166,7 +165,7 @@ impl PathBaseFolders {
     }
 }
 
-/// Some tools fill in variables, some take them for a name.
+/// Whether the text may hold a variable. Some tools expand variables, others take them as names.
 fn holds_a_variable(written: &str) -> bool {
     let begins_one = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
     written

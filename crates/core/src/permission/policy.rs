@@ -1,4 +1,5 @@
-//! The host's own engine: a mode and compiled rules. Deny over ask over allow, and where no rule speaks, the mode.
+//! The host's own policy engine: a mode and compiled rules. Deny overrides ask, ask overrides allow, and the mode is
+//! the default.
 
 use std::{
     collections::HashSet,
@@ -23,27 +24,27 @@ use super::{
 };
 use crate::catalog::interface::{exact_patterns, unmeant};
 
-/// What a policy is made of.
+/// The parts of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct PolicySpec {
-    /// What happens where no rule speaks.
+    /// The default when no rule matches.
     pub mode: PermissionMode,
-    /// From all origins. Their order only tells which of two equals is named as the deciding one.
+    /// The rules of all origins. Their order only selects which of two equal rules is named as the deciding one.
     pub rules: Vec<Rule>,
-    /// Where paths in rules and arguments begin.
+    /// The base folders of paths in rules and arguments.
     pub places: PathBaseFolders,
-    /// What is wrong with the rules themselves, such as a file that cannot be read; every decision says it.
+    /// Problems of the rules, such as a file that cannot be read. Each decision repeats them.
     pub notes: Vec<String>,
 }
 
-/// What is wrong with one rule.
+/// A problem of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct RuleProblem {
-    /// File and line, or the flag.
+    /// The file and line, or the flag.
     pub place: String,
-    /// The rule's line.
+    /// The text of the rule.
     pub rule: String,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
@@ -67,7 +68,7 @@ impl RuleProblem {
     }
 }
 
-/// A mode and compiled rules: deny over ask over allow, and where no rule speaks, the mode. Cheap to clone.
+/// A mode and compiled rules. Deny overrides ask, ask overrides allow, and the mode is the default. Cheap to clone.
 ///
 /// ```
 /// use toolpost_core::{PathBaseFolders, Policy, PolicySpec};
@@ -85,12 +86,12 @@ pub struct Policy {
     pub(super) mode: PermissionMode,
     pub(super) places: Arc<PathBaseFolders>,
     pub(super) notes: Arc<[String]>,
-    /// The rules it was compiled from, and those that were added since.
+    /// The compiled rules, and one layer for each later addition.
     pub(super) layers: Vec<Arc<RuleSnapshot>>,
 }
 
 impl Policy {
-    /// Compiles rules and tries what their authors expect of them.
+    /// Compiles rules and runs their tests.
     pub fn compile(spec: PolicySpec) -> Result<Self, Vec<RuleProblem>> {
         let PolicySpec {
             mode,
@@ -107,7 +108,7 @@ impl Policy {
         })
     }
 
-    /// A mode alone.
+    /// A policy with a mode and no rules.
     pub fn in_mode(mode: PermissionMode) -> Self {
         Self {
             mode,
@@ -115,7 +116,7 @@ impl Policy {
         }
     }
 
-    /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
+    /// A policy from rule lines, without a workspace. For embedders whose rules name tools and classes, and for tests.
     pub fn of(mode: PermissionMode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
         let mut rules = Vec::new();
         let mut problems = Vec::new();
@@ -145,14 +146,14 @@ impl Policy {
         self.mode
     }
 
-    /// Every rule, in the order it was given.
+    /// All rules, in the order in which they were given.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.layers
             .iter()
             .flat_map(|layer| layer.rules.iter().map(|compiled| &compiled.rule))
     }
 
-    /// The same with further rules in a layer of their own; the rules it has are shared.
+    /// The policy with further rules in a new layer. The existing layers are shared.
     pub fn with(&self, rules: &[Rule]) -> Result<Self, Vec<RuleProblem>> {
         let snapshot = RuleSnapshot::compile(rules.to_vec(), &self.places)?;
         let mut policy = self.clone();
@@ -160,7 +161,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The rules about paths that deny or ask, with what stands between their brackets.
+    /// The path rules that deny or ask.
     fn path_guards(&self, access: ResourceAccess) -> impl Iterator<Item = &CompiledRule> {
         self.layers.iter().flat_map(move |layer| {
             layer
@@ -185,7 +186,7 @@ impl PolicyEngine for Policy {
     }
 
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
-        // Nobody has called yet, so only rules that hold for everybody and for ever count.
+        // There is no caller yet, so only rules for all callers and without expiry count.
         let for_all = |rule: &Rule| rule.principal.is_none() && rule.expires.is_none();
         let mut strictest = None;
         let mut could_allow = false;
@@ -202,7 +203,7 @@ impl PolicyEngine for Policy {
             let of_class = class.map_or(&[][..], |class| layer.of_class(class));
             for &place in tool.whole.iter().chain(of_class) {
                 let rule = &layer.get(place).rule;
-                // The vote of an authority is known only once it is asked about a call.
+                // The vote of an authority is known only for a call.
                 if for_all(rule) && unconditional(rule) && rule.delegate.is_none() {
                     strictest = strictest.max(Some(rule.effect));
                 }
@@ -220,7 +221,7 @@ impl PolicyEngine for Policy {
         let asks_nobody = self.mode == PermissionMode::NeverAsk;
         match strictest {
             Some(Behavior::Deny) => true,
-            // A remembered yes answers a rule that asks, also where nobody could be asked now.
+            // A remembered approval overrides a rule that asks, even if no operator can be asked now.
             Some(Behavior::Ask) => asks_nobody && !could_answer,
             Some(Behavior::Allow) => false,
             None if could_allow => false,
@@ -242,7 +243,7 @@ impl PolicyEngine for Policy {
         principal: &Principal,
         at: Timestamp,
     ) -> bool {
-        // What is not absolute, no rule can speak of; and nobody should ask.
+        // Path rules match absolute paths only, so a relative path is refused.
         let Some(plain) = PlainPath::of_path(path) else {
             return false;
         };
@@ -310,7 +311,7 @@ impl PolicyEngine for Policy {
             None => Vec::new(),
         });
         let mut places: Vec<PathBuf> = beginnings.map(PathBuf::from).collect();
-        // What lies beneath another place comes behind it.
+        // Sorted, so that a folder comes before the folders beneath it.
         places.sort_unstable();
         let mut kept: Vec<PathBuf> = Vec::new();
         for place in places {
@@ -394,7 +395,7 @@ impl PolicyEngine for Policy {
             | Selector::Writes(_)
             | Selector::Reaches(_) => true,
         };
-        // What the host brings along need not fit the tools that happen to be there.
+        // Built-in rules are left out, because their tools need not be present.
         let written = self
             .rules()
             .filter(|rule| rule.origin != RuleOrigin::Builtin);

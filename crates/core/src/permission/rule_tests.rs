@@ -1,4 +1,4 @@
-//! What the author of a rule expects of it, tried when the rule is loaded.
+//! The tests of a rule, which run when the rule is loaded.
 
 use serde_json::{Map, Value};
 use toolpost_command::{Analysis, RedirectAccess, ShellRedirect, SimpleCommand, analyze_with};
@@ -91,8 +91,8 @@ impl Tried<'_> {
         }
     }
 
-    /// The rule does not say what its matcher means, so neither need its tests. Several words are no path, or else
-    /// `git log > x` would be one.
+    /// A test text is tried as command, path and request, because the rule does not state its kind either. If the
+    /// pattern has several words it is no path; otherwise `git log > x` would be a path.
     fn fits_anyhow(&self, text: &str, environment: &[(&str, &str)]) -> bool {
         let one_word = !matches!(&self.rule.selector, Selector::Tool { matcher: Some(written), .. }
             if written.contains(char::is_whitespace));
@@ -103,7 +103,7 @@ impl Tried<'_> {
             || self.fits_request(text)
     }
 
-    /// An allow must cover every command; a deny or ask speaks of a text as soon as it catches one.
+    /// An allow must match all commands of a text. A deny or an ask matches as soon as it matches one.
     fn fits_command(&self, text: &str, environment: &[(&str, &str)]) -> bool {
         let effect = self.rule.effect;
         let Some(matcher) = self.matcher else {
@@ -118,7 +118,7 @@ impl Tried<'_> {
         let takes = |command: &SimpleCommand| matcher.takes_command(effect, command);
         match effect {
             Behavior::Allow => {
-                // A piece of a command line is covered with the line.
+                // A piece of a command line is covered by a match of the line.
                 let mut lines = commands
                     .iter()
                     .filter(|command| command.spelled_in.is_none());
@@ -163,7 +163,8 @@ impl Tried<'_> {
     }
 }
 
-/// The variables among the arguments of a test. The tool is not known here, so every object of texts counts as one.
+/// The variables among the arguments of a test. The tool is unknown here, so each object of strings counts as
+/// variables.
 fn environment(fields: &Map<String, Value>) -> Vec<(&str, &str)> {
     let variables = fields.values().filter_map(Value::as_object).flatten();
     variables
@@ -171,7 +172,7 @@ fn environment(fields: &Map<String, Value>) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Whether a rule about tools names one that is written as an id or a name.
+/// Whether a tool pattern matches a text that is an id or a name.
 fn names(pattern: &ToolPattern, text: &str) -> bool {
     match text.parse() {
         Ok(id) => pattern.matches(&id, &[]),

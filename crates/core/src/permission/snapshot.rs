@@ -1,4 +1,4 @@
-//! Rules, compiled and indexed once, so that a decision looks only at those that could speak of its call.
+//! Compiled and indexed rules, so that a decision evaluates only the rules that could match its call.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,10 +15,10 @@ use super::{
     rule_tests,
 };
 
-/// More tools than this are looked up anew instead of being kept.
+/// The number of tools whose rules are cached.
 const KEPT_TOOLS: usize = 16_384;
 
-/// Compiled rules of one origin or many.
+/// The compiled rules of one layer.
 #[derive(Debug, Default)]
 pub(super) struct RuleSnapshot {
     pub(super) rules: Vec<CompiledRule>,
@@ -33,41 +33,41 @@ pub(super) struct RuleSnapshot {
     tools: RwLock<HashMap<ToolId, Arc<ToolRules>>>,
 }
 
-/// A rule and what stands between its brackets.
+/// A rule with its compiled pattern.
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     pub(super) rule: Rule,
     pub(super) matcher: Option<Matcher>,
 }
 
-/// The rules about paths or requests whatever the tool.
+/// The rules about paths or requests of all tools.
 #[derive(Debug, Default)]
 pub(super) struct PathRules {
     pub(super) index: MatcherIndex,
-    /// Those that deny or ask.
+    /// The rules that deny or ask.
     pub(super) guards: Vec<RulePosition>,
-    /// Whether one of them allows.
+    /// Whether one of the rules allows.
     pub(super) allows: bool,
 }
 
 /// The rules that name one tool.
 #[derive(Debug, Default)]
 pub(super) struct ToolRules {
-    /// What the rules were looked up by, besides the id.
+    /// The aliases and the provenance at the time of the lookup. The cached rules are valid only for the same values.
     aliases: Vec<String>,
     provenance: Provenance,
-    /// Those that speak of the call as a whole, if their conditions hold.
+    /// The rules without a pattern, which match the whole call if their conditions hold.
     pub(super) whole: Vec<RulePosition>,
-    /// Those with a matcher.
+    /// The rules with a pattern.
     pub(super) matching: MatcherIndex,
-    /// Of those with a matcher, the ones that deny or ask.
+    /// The rules with a pattern that deny or ask.
     pub(super) guards: Vec<RulePosition>,
-    /// Whether any of them could allow a call.
+    /// Whether one of the rules could allow a call.
     pub(super) allows: bool,
 }
 
 impl RuleSnapshot {
-    /// Compiles; what is wrong with a rule is told with its place.
+    /// Compiles the rules. Problems are reported with the place of the rule.
     pub(super) fn compile(
         rules: Vec<Rule>,
         places: &PathBaseFolders,
@@ -130,7 +130,7 @@ impl RuleSnapshot {
         }
     }
 
-    /// The rules that name a tool, found at its first call and kept.
+    /// The rules that name a tool, from the cache after the first call.
     pub(super) fn of_tool(&self, declaration: &Declaration) -> Arc<ToolRules> {
         let kept = self.tools.read();
         let is_of = |one: &&Arc<ToolRules>| {
@@ -195,7 +195,7 @@ impl PathRules {
     }
 }
 
-/// Whether a rule can allow a call: itself, or by the vote of its authority.
+/// Whether a rule can allow a call, by itself or by the vote of its authority.
 pub(super) fn may_allow(rule: &Rule) -> bool {
     rule.effect == Behavior::Allow || rule.delegate.is_some()
 }
@@ -203,7 +203,7 @@ pub(super) fn may_allow(rule: &Rule) -> bool {
 fn compiled(rule: Rule, places: &PathBaseFolders) -> Result<CompiledRule, RuleProblem> {
     let matcher = match &rule.selector {
         Selector::Tool { matcher: None, .. } | Selector::Class(_) => Ok(None),
-        // `deny tool(*)` says no more and no less than `deny tool`.
+        // `deny tool(*)` is the same rule as `deny tool`.
         Selector::Tool {
             matcher: Some(text),
             ..

@@ -1,4 +1,4 @@
-//! Rules that would let a call through the next time: offered only where they really would.
+//! Rules that would allow an equal call without a question. Each is tried before it is offered.
 
 use toolpost_model::{
     ArgumentKind, Behavior, ReasonType, RememberOffer, ResourceAccess, Rule, RuleOrigin,
@@ -13,10 +13,10 @@ use super::{
     url_pattern::PlannedUrlRequest,
 };
 
-/// A call with more parts that need a word than this is not one that a rule is made from.
+/// The limit of parts that a rule is suggested for. A call with more of them gets no suggestions.
 const MAX_NEEDY: usize = 8;
 
-/// Rules, from narrow to wide, each of which would let this call pass without a question.
+/// Rules, from narrow to wide, each of which would allow this call without a question.
 pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
     let parts = PermissionParts::of(facts, &policy.places);
     let hearing = RuleEvaluation::open(policy, facts, &parts);
@@ -24,7 +24,7 @@ pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
     let never =
         |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == RememberOffer::Never;
     let about_the_call = match &verdict.decided.ground {
-        // A rule that names the path answers this one.
+        // A rule that names the path answers a caution about it.
         JudgementGround::Said(reason) => match reason.kind {
             ReasonType::Caution => facts.effects.caution.is_some(),
             ReasonType::SafetyCheck => !hearing.can_waive_request(),
@@ -36,7 +36,7 @@ pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
             | ReasonType::Opaque
             | ReasonType::Approval => true,
         },
-        // The authority votes on each call anew, so no remembered rule answers it.
+        // The authority votes on each call anew, so a remembered rule cannot replace its vote.
         JudgementGround::Opaque { .. } | JudgementGround::Delegated { .. } => true,
         JudgementGround::Rule(_) | JudgementGround::Mode => false,
     };
@@ -66,7 +66,7 @@ pub(super) fn rules(policy: &Policy, facts: &PermissionFacts<'_>) -> Vec<Rule> {
     offered
 }
 
-/// `--allow` flags that together would let the call through, the narrowest of each part.
+/// The `--allow` flags that together would allow the call, with the narrowest rule for each part.
 pub(super) fn flags(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -100,7 +100,8 @@ pub(super) fn flags(
     flags(&lines).or_else(|| flags(&named()))
 }
 
-/// The narrowest line for each part that needs a word. `None`: there are too many of them, or no line would do.
+/// The narrowest rule for each part that is not allowed. `None` if there are too many parts, or no rule would allow
+/// one.
 pub(super) fn narrowest(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -114,7 +115,8 @@ pub(super) fn narrowest(
     narrow.filter(|lines| !lines.is_empty())
 }
 
-/// For each part that needs a word, the lines that would give it, narrow first. `None`: too many.
+/// For each part that is not allowed, the rules that would allow it, narrow ones first. `None` if there are too many
+/// parts.
 fn candidates(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -140,7 +142,7 @@ fn needy<'h>(
     hearing: &'h RuleEvaluation<'_>,
     verdict: &JudgementReport<'_>,
 ) -> impl Iterator<Item = &'h PermissionPart> {
-    // The tool's own request for approval is answered by rules that name it for each part.
+    // The tool's own request for approval is answered by rules that name the tool for each part.
     let is_requested = hearing.can_waive_request() && verdict.waived.is_none();
     let is_settled = |one: &Judgement<'_>| one.behavior == Behavior::Allow && !is_requested;
     let allowed: Vec<bool> = verdict.of_parts.iter().map(is_settled).collect();
@@ -153,8 +155,8 @@ fn needy<'h>(
         .map(|(part, _)| part)
 }
 
-/// The lines that would allow one part, narrow first. `name` is the tool as rules [name it](toolpost_model::ToolId::rule_form):
-/// by its id, so that no other tool of the same name is meant.
+/// The rules that would allow one part, narrow ones first. `name` is the tool's [rule
+/// form](toolpost_model::ToolId::rule_form), which is its id, so that the rule matches no other tool of the same name.
 pub(super) fn of_part(part: &PermissionPart, name: &str, places: &PathBaseFolders) -> Vec<String> {
     match &part.subject {
         PartSubject::Command(command) => {
@@ -197,7 +199,7 @@ fn of_request(request: &PlannedUrlRequest, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// One rule for all the paths or for the call as a whole, where several parts need a word.
+/// One rule for all paths or for the whole call, if several parts are not allowed.
 fn together(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -221,7 +223,7 @@ fn together(
         .and_then(|folder| beneath(&folder, &name, &policy.places))
         .into_iter()
         .collect();
-    // A tool that runs whatever it is told is never allowed as a whole by a click.
+    // A tool that runs arbitrary commands is never suggested as a whole, because one click would allow all commands.
     let runs_commands = declaration
         .interface
         .permission
@@ -239,10 +241,10 @@ fn beneath(folder: &PlainPath, subject: &str, places: &PathBaseFolders) -> Optio
     if workspace.as_ref() == Some(folder) {
         return Some(format!("allow {subject}(ws:**)"));
     }
-    // `/**` or `/etc/**` is more than anybody should be offered.
+    // `/**` or `/etc/**` is too wide for a suggestion.
     let deep = folder.components().count() > 1;
     let named = places.named(folder);
-    // The slash behind it says already that it begins in the workspace.
+    // The prefix `ws:` is dropped, because a pattern with a slash is relative to the workspace anyway.
     let named = named
         .strip_prefix("ws:")
         .filter(|name| !name.starts_with("ws:"))
@@ -268,7 +270,7 @@ fn shared_folder(paths: &[&PlainPath]) -> Option<PlainPath> {
     })
 }
 
-/// What is special in a pattern and meant as it stands in a path.
+/// Escapes the characters of a path that are special in a pattern.
 fn escaped(path: &str) -> String {
     let mut escaped = String::with_capacity(path.len());
     for c in path.chars() {
@@ -280,7 +282,7 @@ fn escaped(path: &str) -> String {
     escaped
 }
 
-/// A line as a rule, if it says the same when it is read again.
+/// Parses a line as a rule, if the rule prints as the same line.
 fn read_back(line: &str) -> Option<Rule> {
     let rule = Rule::parse(line, RuleOrigin::Session, "suggestion").ok()?;
     (rule.to_string() == line && !line.contains(char::is_control)).then_some(rule)
@@ -293,7 +295,7 @@ fn lets_through(policy: &Policy, hearing: &RuleEvaluation<'_>, rules: &[Rule]) -
     })
 }
 
-/// As a shell takes it.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
     match text.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! The engine from inside the crate: modes, the order of votes, what asks whatever allows.
+//! Tests of the engine inside the crate: modes, precedence of votes, and reasons that always ask.
 
 use jiff::Timestamp;
 use toolpost_model::{
@@ -48,7 +48,7 @@ fn check(mode: PermissionMode, rules: &[&str], class: EffectClass, expected: Beh
         "{mode} {:?} {class}",
         policy.rules().collect::<Vec<_>>()
     );
-    // A tool that is denied for its only class must not be shown, and one that is shown must not be denied so.
+    // A tool that is denied in its only class is hidden, and no other tool is.
     assert_eq!(
         policy.denies_outright(&declaration, Some(class)),
         expected == Deny

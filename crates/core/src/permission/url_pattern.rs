@@ -1,41 +1,39 @@
-//! Which requests a rule means: `POST,PUT https://*.example.com/v1/*`.
+//! URL patterns of rules, such as `POST,PUT https://*.example.com/v1/*`.
 //!
-//! Both sides are brought into one form by `url` first, so that case, default ports, dots, spellings of addresses and
-//! international names do not matter. An allow is exact: what a server might read in another way is not covered. A
-//! deny or ask is generous: it looks at every reading.
+//! The crate `url` normalizes both sides first, so that case, default ports, dots, spellings of addresses and
+//! international names do not matter. An allow is exact: it does not match a path that a server might decode in another
+//! way. A deny or an ask is generous: it matches if any decoding of the path matches.
 
 use percent_encoding::percent_decode_str;
 use toolpost_model::matches_any;
 use url::{Host, Url};
 
-/// Which requests a rule means.
+/// A URL pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UrlPattern {
-    /// Empty: all of them.
+    /// Empty for all methods.
     methods: Vec<String>,
     scheme: SchemePattern,
     pub(super) host: HostPattern,
-    /// As written. `None`: the scheme's own for an allow, every port for the others.
+    /// The written port. `None` is the default port of the scheme for an allow, and any port for a deny or an ask.
     port: Option<u16>,
-    /// `None`: every path.
+    /// `None` for all paths.
     path: Option<PathOfUrl>,
 }
 
-/// Which schemes a rule means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SchemePattern {
     Any,
-    /// None is written: `https` for an allow, all of them for the others.
+    /// No scheme is written: `https` for an allow, any scheme for a deny or an ask.
     Unsaid,
     Exactly(String),
 }
 
-/// Which hosts a rule means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HostPattern {
     Any,
     Exactly(String),
-    /// Whatever lies beneath a domain, but not the domain.
+    /// All hosts beneath a domain, without the domain itself.
     Beneath(String),
 }
 
@@ -46,7 +44,7 @@ struct PathOfUrl {
     query: Option<String>,
 }
 
-/// Why a text is no pattern of requests.
+/// Why a text is no valid URL pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UrlPatternError {
     #[error(
@@ -62,15 +60,15 @@ pub(super) enum UrlPatternError {
     },
 }
 
-/// One request that a call would make.
+/// A request that a call would make.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedUrlRequest {
     url: Url,
     host: String,
     is_name: bool,
-    /// `None`: nobody knows.
+    /// `None` if it is unknown.
     method: Option<String>,
-    /// The ways in which a server may read the path, the usual one first.
+    /// The decodings of the path that servers may use, the usual one first.
     readings: Vec<String>,
 }
 
@@ -144,7 +142,7 @@ impl UrlPattern {
         })
     }
 
-    /// Whether an allow speaks of a request.
+    /// Whether an allow matches a request.
     pub(super) fn covers(&self, request: &PlannedUrlRequest) -> bool {
         let url = &request.url;
         let port = match self.port {
@@ -177,7 +175,7 @@ impl UrlPattern {
             && path
     }
 
-    /// Whether a deny or ask speaks of it.
+    /// Whether a deny or an ask matches a request.
     pub(super) fn catches(&self, request: &PlannedUrlRequest) -> bool {
         let method = match &request.method {
             Some(method) => self.methods.is_empty() || self.methods.contains(method),
@@ -197,7 +195,7 @@ impl UrlPattern {
 }
 
 impl PathOfUrl {
-    /// The path, with or without a slash at its end, and what lies beneath it.
+    /// Matches the path, with or without a slash at its end, and everything beneath it.
     fn catches(&self, request: &PlannedUrlRequest) -> bool {
         let query = || match &self.query {
             None => true,
@@ -245,11 +243,11 @@ impl HostPattern {
 }
 
 impl PlannedUrlRequest {
-    /// Reads an argument. A text without a scheme is taken for `https`.
+    /// Parses an argument. The default scheme is `https`.
     pub(super) fn parse(given: &str, method: Option<String>) -> Option<Self> {
         let url = match Url::parse(given) {
             Ok(url) if url.is_special() || given.contains("://") => url,
-            // `host/path`, or `host:port`, which reads as a scheme.
+            // Either `host/path`, or `host:port`, which parses as a scheme.
             Ok(_) | Err(_) if !given.contains("://") => {
                 Url::parse(&format!("https://{}", given.trim())).ok()?
             }
@@ -261,7 +259,7 @@ impl PlannedUrlRequest {
         };
         let mut readings = vec![unreserved(url.path())];
         let mut reading = url.path().to_owned();
-        // Some servers decode once, some proxies in front of them a second time.
+        // Some servers decode a path once, and some proxies decode it once more.
         for _ in 0..3 {
             let next = walked(&reading);
             if !readings.contains(&next) {
@@ -278,7 +276,7 @@ impl PlannedUrlRequest {
         })
     }
 
-    /// The path that a `file:` URL means.
+    /// The URL, if its scheme is `file`.
     pub(super) fn file(&self) -> Option<&str> {
         (self.url.scheme() == "file").then_some(self.url.as_str())
     }
@@ -291,7 +289,7 @@ impl PlannedUrlRequest {
         self.method.as_deref()
     }
 
-    /// Scheme, host and port as a rule names them; `None` where no rule can.
+    /// Scheme, host and port as a rule names them. `None` if a rule cannot name them.
     pub(super) fn origin(&self) -> Option<String> {
         let port = self
             .url
@@ -310,13 +308,13 @@ impl PlannedUrlRequest {
         })
     }
 
-    /// Its path as a rule names it; `None` where a `*` in it would mean more than it says.
+    /// The path as a rule names it. `None` if a `*` in it would be a wildcard.
     pub(super) fn path(&self) -> Option<&str> {
         let path = self.readings[0].as_str();
         (self.is_plain() && !path.contains('*')).then_some(path)
     }
 
-    /// Nobody can read the path in another way.
+    /// Whether all servers decode the path in the same way.
     fn is_plain(&self) -> bool {
         let path = &self.readings[0];
         let doubtful = [
@@ -328,7 +326,7 @@ impl PlannedUrlRequest {
 
 impl std::fmt::Display for PlannedUrlRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A password is nobody's business, and a query may hold a key.
+        // Without user, password and query, which may hold secrets.
         let port = self
             .url
             .port()
@@ -349,7 +347,7 @@ impl std::fmt::Display for PlannedUrlRequest {
     }
 }
 
-/// `GET,HEAD rest`: the methods, and the rest.
+/// Splits `GET,HEAD rest` into the methods and the rest.
 fn methods_of(text: &str) -> (Vec<String>, &str) {
     match text.split_once(char::is_whitespace) {
         Some(("*", rest)) => (Vec::new(), rest.trim_start()),
@@ -364,12 +362,12 @@ fn methods_of(text: &str) -> (Vec<String>, &str) {
     }
 }
 
-/// The dot at the end of a name changes nothing.
+/// Lower case, without the dot at the end, which has no meaning.
 fn plain_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// A host in one spelling. An address of the older kind in the clothes of the newer one is where the older one is.
+/// A host in one spelling. An IPv4 address that is mapped to IPv6 is written as IPv4, because it reaches the same host.
 fn in_one_spelling(host: &Host<&str>) -> String {
     match host {
         Host::Ipv6(address) => address
@@ -384,7 +382,7 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Decodes only what means the same in either spelling.
+/// Decodes only characters that have the same meaning in both spellings.
 fn unreserved(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     let mut rest = path;
@@ -408,7 +406,7 @@ fn unreserved(path: &str) -> String {
     plain
 }
 
-/// Decodes a path and walks it, as a server that serves files would.
+/// Decodes and normalizes a path, as a file server would.
 fn walked(path: &str) -> String {
     let plain = decoded(path).replace('\\', "/");
     let mut parts: Vec<&str> = Vec::new();

@@ -1,6 +1,7 @@
-//! Layer 9: kept pieces of results: from the hands of a running call into the blob store, and back out of it.
+//! Layer 9: artifacts, from a running call into the blob store, and back.
 //!
-//! There is no second index. What a call kept is listed in the record of its end; while it runs the list is here.
+//! There is no second index that could disagree with the journal: the record of a call's end lists its artifacts, and
+//! while the call runs the list is here.
 
 mod labels;
 
@@ -22,12 +23,11 @@ use crate::{
     result::UnkeptPart,
 };
 
-/// The end of a call lists what it kept, and a record has to stay small.
+/// The record of a call's end lists its artifacts, and a record has to stay small.
 const MOST_PIECES: usize = 256;
-/// How much is redacted and handed on at once.
+/// The size of the pieces that are redacted and passed on.
 const PIECE: usize = 128 << 10;
 
-/// What a running call has kept so far.
 #[derive(Default)]
 pub(crate) struct CallArtifacts(Mutex<CallArtifactList>);
 
@@ -35,14 +35,14 @@ pub(crate) struct CallArtifacts(Mutex<CallArtifactList>);
 struct CallArtifactList {
     begun: u32,
     kept: Vec<ArtifactRef>,
-    /// The result is made: what the tool hands over from now on would be named nowhere.
+    /// The result is made: a later artifact would be named nowhere.
     is_closed: bool,
-    /// Hooks that may still withhold it have not answered: nobody but the call itself hears of a piece or opens one.
+    /// Set while hooks may still withhold the result: until then only the call itself sees and opens its artifacts.
     is_held_back: bool,
 }
 
 impl CallArtifacts {
-    /// The place of a piece that begins now.
+    /// The number of the artifact that begins now.
     pub(crate) fn begin(&self) -> u32 {
         let mut list = self.0.lock();
         list.begun += 1;
@@ -59,7 +59,7 @@ impl CallArtifacts {
         Ok(list.begun)
     }
 
-    /// Adds a piece of the tool's making, and says whether others may hear of it now.
+    /// Adds an artifact of the tool, and returns whether others may see it now.
     fn add_for_tool(&self, piece: ArtifactRef) -> Result<bool, ArtifactError> {
         let mut list = self.0.lock();
         if list.is_closed {
@@ -69,12 +69,12 @@ impl CallArtifacts {
         Ok(!list.is_held_back)
     }
 
-    /// Keeps every piece from others until [`Self::let_out`].
+    /// Hides every artifact from others until [`Self::let_out`].
     pub(crate) fn hold_back(&self) {
         self.0.lock().is_held_back = true;
     }
 
-    /// Nobody withholds anything any more. Gives what others have not heard of yet.
+    /// No hook can withhold the result any more. Returns the artifacts that others have not seen yet.
     pub(crate) fn let_out(&self) -> Vec<ArtifactRef> {
         let mut list = self.0.lock();
         if std::mem::take(&mut list.is_held_back) {
@@ -84,26 +84,26 @@ impl CallArtifacts {
         }
     }
 
-    /// Adds a piece of the host's own making.
+    /// Adds an artifact of the host.
     pub(crate) fn add(&self, piece: ArtifactRef) {
         self.0.lock().kept.push(piece);
     }
 
-    /// Takes nothing more from the tool, and tells what it kept.
+    /// Accepts no more from the tool, and returns its artifacts.
     pub(crate) fn close(&self) -> Vec<ArtifactRef> {
         let mut list = self.0.lock();
         list.is_closed = true;
         list.kept.clone()
     }
 
-    /// Nothing of what was kept is to be had any more.
+    /// Makes all artifacts unavailable.
     pub(crate) fn withhold(&self) {
         let mut list = self.0.lock();
         list.is_closed = true;
         list.kept.clear();
     }
 
-    /// A piece, for a call that asks, or for somebody who is none.
+    /// An artifact, for the calling call `asking`, or for a reader outside of any call.
     pub(crate) fn find(&self, id: ArtifactId, asking: Option<InvocationId>) -> Option<ArtifactRef> {
         let list = self.0.lock();
         if list.is_held_back && asking != Some(id.invocation) {
@@ -113,7 +113,7 @@ impl CallArtifacts {
     }
 }
 
-/// A piece on its way into the store.
+/// An artifact on its way into the store.
 pub(crate) struct RedactingArtifactSink {
     id: ArtifactId,
     name: String,
@@ -121,20 +121,20 @@ pub(crate) struct RedactingArtifactSink {
     live: Arc<LiveCall>,
     writer: Box<dyn BlobWriter>,
     redactor: StreamRedactor,
-    /// Redacted, and not handed on yet.
+    /// Redacted and not yet passed on.
     clean: Vec<u8>,
     state: SinkState,
 }
 
 enum SinkState {
     Sound,
-    /// A write is under way. Seen at the next one, it was given up half-way and nobody knows how far it came.
+    /// A write is in progress. If the next write finds this state, the caller dropped the future of the last one. How
+    /// many of its bytes reached the store is then unknown, so the artifact cannot be continued.
     Writing,
     Failed(ArtifactError),
 }
 
 impl RedactingArtifactSink {
-    /// Begins a piece of a running call.
     pub(crate) async fn begin(
         live: Arc<LiveCall>,
         room: &Arc<ArtifactRoom>,
@@ -224,7 +224,7 @@ impl ArtifactSink for RedactingArtifactSink {
     }
 }
 
-/// Keeps a part of a caller's result, redacted already.
+/// Stores a part of a caller's result that is already redacted.
 pub(crate) async fn keep(
     room: &Arc<ArtifactRoom>,
     principal: &Principal,
@@ -253,13 +253,11 @@ fn not_kept(error: BlobError) -> ArtifactError {
     }
 }
 
-/// A kept piece, open for reading.
 struct OpenArtifact {
     about: ArtifactRef,
     blob: Arc<dyn Blob>,
 }
 
-/// Opens what a record names.
 pub(crate) async fn open(
     blobs: &dyn BlobStore,
     about: ArtifactRef,
@@ -268,8 +266,8 @@ pub(crate) async fn open(
         .open(about.digest)
         .await
         .map_err(|error| not_read(error, about.id))?;
-    // The bytes themselves are checked by whoever verifies the record: hashing them here would make the reading of
-    // ten lines cost as much as reading the whole.
+    // Only the size is checked here; `journal verify` hashes the bytes. A hash at each open would make the reading of
+    // ten lines as slow as the reading of the whole artifact.
     if blob.size() != about.size {
         return Err(ArtifactError::Damaged(about.id));
     }

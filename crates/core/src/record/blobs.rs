@@ -1,7 +1,7 @@
-//! Layer 9: the port for bytes that are too many for a record, kept by what they are.
+//! Layer 9: the port for blobs, bytes that are too large for a record, named by their digest.
 //!
-//! Knows nothing of calls: which call made which bytes, and who may read them, is told by the call's records alone.
-//! Bytes are redacted before they come here.
+//! The store has no notion of calls: the records of a call determine its artifacts and the callers that may read them.
+//! Bytes are redacted before they reach the store.
 
 mod memory;
 
@@ -11,29 +11,29 @@ use toolpost_model::{BoxFuture, ContentDigest, ShareRefusal};
 
 pub use memory::MemoryBlobs;
 
-/// Why bytes cannot be kept or read.
+/// Why bytes cannot be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
-    /// There is no room for more.
+    /// The store is full.
     #[error("there is no room: at most {limit} bytes are kept (`{setting}`)")]
     Full {
-        /// The limit that bites.
+        /// The limit that was reached.
         limit: u64,
-        /// The setting that holds it.
+        /// The setting behind the limit.
         setting: &'static str,
     },
-    /// One content alone is beyond what is kept.
+    /// The blob alone exceeds the limit.
     #[error("it is larger than the {limit} bytes that are kept of one content (`{setting}`)")]
     TooLarge {
-        /// The limit that bites.
+        /// The limit that was reached.
         limit: u64,
-        /// The setting that holds it.
+        /// The setting behind the limit.
         setting: &'static str,
     },
-    /// The caller has as much as it may have for now.
+    /// The caller has used its share for now.
     #[error("{}", .0.told("bytes of kept results", "limits.artifacts"))]
     Shared(ShareRefusal),
-    /// Nothing of that digest is kept, or no longer.
+    /// There is no blob of that digest.
     #[error("nothing of that digest is kept")]
     Missing,
     /// The storage failed.
@@ -41,63 +41,63 @@ pub enum BlobError {
     Storage(String),
 }
 
-/// What was kept.
+/// A stored blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptBlob {
-    /// Its name from now on.
+    /// Its digest.
     pub digest: ContentDigest,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// How much a store holds.
+/// The capacity of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobRoom {
-    /// Bytes in use, those being written included.
+    /// The used bytes, including unfinished blobs.
     pub used: u64,
-    /// Bytes that it may hold.
+    /// The limit in bytes.
     pub limit: u64,
 }
 
-/// Where bytes are kept.
+/// The place of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoragePlace {
-    /// With the host: they go when it ends.
+    /// In memory; they are lost when the host ends.
     Memory,
     /// In the folder of this name.
     Folder(String),
 }
 
-/// Keeps bytes, named by their digest. Equal bytes are kept once.
+/// Stores bytes by their digest. Equal bytes are stored once.
 pub trait BlobStore: Send + Sync + 'static {
-    /// Begins a content of unknown size.
+    /// Begins a blob of unknown size.
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>>;
 
-    /// How much it holds. Callers divide it; without a limit nothing is divided.
+    /// The capacity. Callers share it; without a limit there are no shares.
     fn room(&self) -> Option<BlobRoom> {
         None
     }
 
-    /// Where it keeps them, for operators.
+    /// The place of the bytes, for operators.
     fn place(&self) -> StoragePlace;
 
-    /// Opens a kept content. What is open can be read to its end, also when it is removed meanwhile.
+    /// Opens a blob. An open blob can be read to its end, even if it is removed meanwhile.
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>>;
 }
 
-/// A content that is being written. Dropped before its end, nothing of it stays.
+/// An unfinished blob. If the writer is dropped before `finish`, nothing of it stays.
 pub trait BlobWriter: Send {
-    /// Adds bytes. Resolves when there is room for more: whoever writes faster than the storage waits here. After an
-    /// error nothing more can be written.
+    /// Adds bytes. Resolves when there is room for more, so a writer that is faster than the storage waits here. After
+    /// an error nothing more can be written.
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BlobError>>;
 
-    /// All of it was written. Once this resolves it survives the loss of power, where the storage can promise that.
+    /// Ends the blob. Once this resolves, the blob survives a power cut, if the storage can promise that.
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<KeptBlob, BlobError>>;
 }
 
-/// A kept content, open for reading.
+/// A blob, open for reading.
 pub trait Blob: Send + Sync {
-    /// How many bytes it has.
+    /// The size in bytes.
     fn size(&self) -> u64;
 
     /// Up to `limit` bytes from `offset` on; fewer only at its end.

@@ -1,8 +1,8 @@
 //! The bodies of records: one type per record kind, for the writer and for every reader.
 //!
-//! [`Record::read_body`] is the only place that parses a body. Members that only some readers use are [`RecordBodyMember`]s, so that a
-//! reader is not stopped by a member that it does not use. The descriptions of the types are published with the schema of
-//! `toolpost journal export --format jsonl`.
+//! [`Record::read_body`] is the only place that parses a body. Members that only some readers use are
+//! [`RecordBodyMember`]s, so that a member does not stop a reader that does not use it. The descriptions of the types
+//! are published with the schema of `toolpost journal export --format jsonl`.
 
 mod call;
 mod catalog;
@@ -34,19 +34,19 @@ pub use catalog::{
 };
 
 impl Record {
-    /// Reads the body as the type of its kind, or as a part of it.
+    /// Reads the body as the type of its kind, or as a part of that type.
     pub fn read_body<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(&self.body)
     }
 
-    /// Whether the body is a JSON object, as every body is that was written.
+    /// Whether the body is a JSON object, as every written body is.
     pub fn has_object(&self) -> bool {
         let is_object = self.body.trim_ascii_start().starts_with('{');
         is_object && self.read_body::<IgnoredAny>().is_ok()
     }
 }
 
-/// Adds a member to a body that was written before: its text stays as it is.
+/// Adds a member to a finished body; the rest of the text stays as it is.
 pub(crate) fn append_member(body: &mut String, name: &str, json: &str) {
     if !body.ends_with('}') {
         return;
@@ -65,9 +65,9 @@ pub(crate) fn append_member(body: &mut String, name: &str, json: &str) {
 /// A member of a record body: a value on its way into the journal, its text on the way back.
 #[derive(Debug)]
 pub enum RecordBodyMember<'a, T: ?Sized> {
-    /// To be written.
+    /// A value to write.
     Value(&'a T),
-    /// As it was written.
+    /// The text as it was written.
     Text(Box<RawValue>),
 }
 
@@ -81,14 +81,14 @@ impl<T: ?Sized> Clone for RecordBodyMember<'_, T> {
 }
 
 impl<'a, T> RecordBodyMember<'a, [T]> {
-    /// A list, which is left out where it is empty.
+    /// A list; an empty one is left out.
     pub(crate) fn of_list(list: &'a [T]) -> Option<Self> {
         (!list.is_empty()).then_some(Self::Value(list))
     }
 }
 
 impl<T: ?Sized> RecordBodyMember<'_, T> {
-    /// The JSON of a member that was read. Empty for one that is to be written.
+    /// The JSON of a member that was read; empty for a value to write.
     pub fn text(&self) -> &str {
         match self {
             Self::Value(_) => "",
@@ -96,7 +96,7 @@ impl<T: ?Sized> RecordBodyMember<'_, T> {
         }
     }
 
-    /// The JSON of a member that was read, by itself.
+    /// The owned JSON of a member that was read.
     pub fn into_text(self) -> Option<Box<RawValue>> {
         match self {
             Self::Value(_) => None,
@@ -165,7 +165,7 @@ const WITHOUT_DEFAULT: [&str; 11] = [
     "Sensitive",
 ];
 
-/// Adds the defaults to the schema of a body. The derived ones depend on what the writer leaves out.
+/// Adds the defaults to the schema of a body. A derived schema has none, because the writer leaves defaults out.
 pub(crate) fn state_defaults(schema: &mut Schema) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let required = |name: &str| {
@@ -201,17 +201,17 @@ pub(crate) fn state_defaults(schema: &mut Schema) {
 #[serde(default)]
 #[schemars(rename = "Start", transform = state_defaults)]
 pub struct HostStartBody {
-    /// Of Toolpost.
+    /// The version of Toolpost.
     pub version: String,
-    /// Calls of earlier hosts that go on.
+    /// Calls of earlier hosts that continue.
     pub carried: Vec<InvocationId>,
-    /// Its calls have spans.
+    /// Its calls have trace spans.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub traces: bool,
-    /// Where the record tells what can be called, where that was told before.
+    /// The place of the catalog, if it was on record before the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogOnRecord>,
-    /// What its calls are held to.
+    /// The limits of its calls.
     pub limits: RecordedLimits,
 }
 
@@ -220,15 +220,15 @@ pub struct HostStartBody {
 #[serde(default)]
 #[schemars(rename = "Limits", transform = state_defaults)]
 pub struct RecordedLimits {
-    /// Calls that run at the same time.
+    /// Calls that may run at the same time.
     pub concurrency: u64,
-    /// Calls of one session that do.
+    /// Calls of one session that may run at the same time.
     pub session_concurrency: u64,
-    /// Calls that wait.
+    /// Calls that may wait.
     pub queue: u64,
-    /// A call's deadline where nobody says otherwise.
+    /// The default deadline of a call.
     pub deadline_ms: u64,
-    /// The longest deadline.
+    /// The longest deadline that a caller may ask for.
     pub deadline_ceiling_ms: u64,
     /// The largest text that is shown whole.
     pub inline_chars: u64,
@@ -256,14 +256,14 @@ impl RecordedLimits {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Session", transform = state_defaults)]
 pub struct SessionOpenedBody {
-    /// Whose it is.
+    /// The session's principal.
     #[schemars(with = "String")]
     pub principal: PrincipalName,
-    /// In which role.
+    /// The principal's role.
     pub role: PrincipalRole,
-    /// What it asks of a surface.
+    /// The request for the session's surface.
     pub surface: SurfaceRequest,
-    /// A mark of the credential it was opened with. Not a secret.
+    /// A fingerprint of the credential that opened the session. Not a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
 }
@@ -277,13 +277,13 @@ pub(crate) struct SessionClosedBody {}
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Discovered")]
 pub struct DiscoveryBody {
-    /// Deferred tools that the session had not been shown before, and may call from now on.
+    /// Deferred tools that the session discovered here, and may call from now on.
     pub tools: Vec<ToolId>,
-    /// How it came to see them.
+    /// How the session discovered them.
     pub way: DiscoveryWay,
 }
 
-/// How a session came to see a deferred tool.
+/// How a session discovered a deferred tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscoveryWay {
@@ -296,57 +296,57 @@ pub enum DiscoveryWay {
 }
 
 /// Body of `decided`.
-// All that is needed to go on with the answer in another life of the host.
+// Everything that a later host needs to continue with the answer.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Decided", transform = state_defaults)]
 pub struct VerdictBody {
     /// The question.
     pub ask_id: InvocationId,
-    /// SHA-256 of what was asked about.
+    /// SHA-256 of the call that the question was about.
     #[schemars(with = "String")]
     pub hash: CallHash,
-    /// SHA-256 of what may run.
+    /// SHA-256 of the call that may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub approves: Option<CallHash>,
-    /// SHA-256 of what was asked about without the files that the call would run.
+    /// SHA-256 of the call that the question was about, without the files that it would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub without_files: Option<CallHash>,
-    /// The files of what may run, as they were.
+    /// The files that may run, as they were at the time of the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramFile>,
-    /// Whose call it was.
+    /// The principal of the call.
     #[schemars(with = "String")]
     pub principal: PrincipalName,
-    /// In which role.
+    /// The principal's role.
     pub role: PrincipalRole,
     /// The tool.
     pub tool_id: String,
     /// The answer.
     pub verdict: Verdict,
-    /// The arguments that were changed.
+    /// The arguments that the operator changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_fields: Vec<String>,
     /// The same with the values, in readable text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_arguments: Vec<ArgumentChange>,
-    /// A secret was taken out of the changed arguments.
+    /// A secret was redacted in the changed arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// Who answered.
+    /// The operator that answered.
     #[schemars(with = "String")]
     pub by: PrincipalName,
-    /// How many calls it was for.
+    /// The number of calls that waited for the answer.
     pub waiting: usize,
-    /// Until when it is good for one more call.
+    /// When a grant for one later call expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub kept_until: Option<Timestamp>,
-    /// The rule it left behind.
+    /// The rule that the answer saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// A call of an earlier life goes on with it. Known only while a host starts.
+    /// A call of an earlier host continues with it. Set only while a host starts.
     #[serde(skip)]
     pub(crate) is_taken: bool,
 }
@@ -368,14 +368,14 @@ pub struct PrunedBody {
     pub up_to: u64,
     /// The chain's hash after it.
     pub hash: String,
-    /// How many records went.
+    /// The number of removed records.
     pub records: u64,
-    /// When the first of them was written.
+    /// The time of the first of them.
     #[schemars(with = "String")]
     pub first: Timestamp,
-    /// When the last of them was written.
+    /// The time of the last of them.
     #[schemars(with = "String")]
     pub last: Timestamp,
-    /// Why they went.
+    /// The reason of the removal.
     pub why: String,
 }

@@ -1,7 +1,7 @@
-//! What the record says can be called and who sees it: tools in catalog and surface records.
+//! The recorded catalog and surfaces.
 //!
-//! `catalog/declared.rs` writes them, replay and the exports read them. A call's records name a surface, a surface names
-//! a catalog, and so the record of a call can be read without the host that ran it.
+//! `catalog/declared.rs` writes them, replay and the exports read them. A call's records name a surface, a surface
+//! names a catalog, and so the record of a call can be read without the host that ran it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -23,19 +23,19 @@ use crate::{
     },
 };
 
-/// A tool as it stood in the catalog, the operator's settings applied.
+/// A tool in the catalog, with the operator's settings applied.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeclaredTool {
     /// Its name on the wire.
     pub name: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// Who vouches for the effects of its calls.
+    /// The origin of the effects of its calls.
     pub vouched_by: EffectOrigin,
-    /// What the operator set for it beside what the declaration shows.
+    /// The operator's settings that the declaration does not show.
     #[serde(default, skip_serializing_if = "ToolTerms::is_empty")]
     pub settings: ToolTerms,
-    /// What it is and how it behaves.
+    /// The declaration.
     pub declaration: Declaration,
 }
 
@@ -46,28 +46,28 @@ pub struct ToolTerms {
     /// Its deadline, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The longest deadline a caller may wish for, in milliseconds.
+    /// The longest deadline that a caller may ask for, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling_ms: Option<u64>,
-    /// The largest arguments of one call.
+    /// The largest arguments of one call, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument_bytes: Option<usize>,
-    /// Calls of it that run at the same time.
+    /// The limit of its concurrent calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<usize>,
-    /// Calls of its source that run at the same time.
+    /// The limit of concurrent calls of its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_concurrency: Option<usize>,
     /// Whether its calls run alone in their session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclusive: Option<bool>,
-    /// What confines its processes.
+    /// The confinement of its processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxProfile>,
-    /// Arguments kept out of every record, as JSON pointers, beside those the schema marks.
+    /// Arguments kept out of every record, as JSON pointers, beside the schema's own marks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sensitive: Vec<String>,
-    /// Arguments that are filled in where a call leaves them out. Their values are not told.
+    /// Arguments with a default of the operator. The values are not recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled_in: Vec<String>,
     /// Credentials that calls may refer to. The tool gets their values in place of the references.
@@ -98,10 +98,10 @@ impl ToolTerms {
     }
 }
 
-/// What a tool takes in a record, as a rule.
+/// The usual size of a tool in a record.
 const TOOL_ROOM: usize = 2_048;
 
-/// A tool as its record has it: JSON, without what must not be written.
+/// A tool for a record: JSON, redacted.
 pub(crate) fn tool_text(
     entry: &CatalogEntry,
     credentials: &CredentialGrants,
@@ -121,16 +121,15 @@ pub(crate) fn tool_text(
     }
 }
 
-/// What a catalog is known by.
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogDigest {
     pub(crate) whole: ContentDigest,
-    /// Of each tool's text, in the catalog's order.
+    /// The digest of each tool's text, in the catalog's order.
     pub(crate) tools: Box<[[u8; 32]]>,
 }
 
 impl CatalogDigest {
-    /// From ids and texts in the catalog's order. No two tools have one id.
+    /// Computed from ids and texts in the catalog's order. No two tools share an id.
     pub(crate) fn of<'a>(
         tools: impl Iterator<Item = (&'a ToolId, String)>,
         unavailable: &[SourceProblem],
@@ -156,10 +155,9 @@ impl CatalogDigest {
     }
 }
 
-/// A piece ends once it has this many bytes: a row stays easy to read and to move.
+/// The size at which a part ends, so that a row stays easy to read and to move.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The bodies that tell of new tools and removed ones.
 pub(crate) fn catalog_bodies(
     digest: ContentDigest,
     whole: bool,
@@ -183,7 +181,7 @@ pub(crate) fn catalog_bodies(
     for (place, piece) in pieces.into_iter().enumerate() {
         let is_last = place + 1 == parts;
         let size = piece.len() + 256;
-        // Each text was written as JSON before.
+        // Each text was serialised before, so this cannot fail.
         let declared = RawValue::from_string(format!("[{piece}]")).unwrap_or_default();
         let body = CatalogBody {
             digest,
@@ -208,7 +206,7 @@ pub(crate) fn catalog_bodies(
     bodies
 }
 
-/// A surface's id: equal content has an equal id, in every life of a host.
+/// A surface's id: equal content gives an equal id, also in later hosts.
 pub(crate) fn surface_id(
     catalog: ContentDigest,
     request: &SurfaceRequest,
@@ -232,10 +230,10 @@ pub(crate) fn surface_id(
     SurfaceId::new(format!("surface-{}", &ContentDigest(digest).to_hex()[..24]))
 }
 
-/// What the newest catalog records of a journal say: followed record by record.
+/// Follows the catalog records of a journal, one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CatalogFollower {
-    /// The last catalog that was told to its end.
+    /// The last complete catalog.
     pub(crate) known: Option<CatalogOnRecord>,
     from: u64,
     next_part: u32,
@@ -250,7 +248,7 @@ impl CatalogFollower {
         }
     }
 
-    /// Takes in one catalog record. A host may have died between two pieces; what it began then counts for nothing.
+    /// Follows one catalog record. A host may have died between two parts; an incomplete catalog is ignored.
     pub(crate) fn follow(&mut self, seq: u64, head: &CatalogBody<IgnoredAny>) {
         if head.part == 1 {
             self.next_part = 1;

@@ -1,7 +1,7 @@
-//! Layer 9, for auditors: the record as lines that can be read without Toolpost.
+//! Layer 9, exports: the record as lines that auditors can read without Toolpost.
 //!
-//! Each form is a projection: stored records go in, oldest first, and lines of JSON come out. Nothing is looked up
-//! here; whoever reads the journal hands over what the records stand on as well (`toolpost journal export` does).
+//! Each form is a projection: stored records go in, oldest first, and lines of JSON come out. The projection looks
+//! nothing up; its caller also passes the records that the selected ones refer to, as `toolpost journal export` does.
 
 mod agent_tool;
 mod audit;
@@ -16,24 +16,24 @@ use agent_tool::AgentTool;
 use audit::AuditExport;
 pub use inputs::{InputChange, InputTrail};
 
-/// In which form records are written.
+/// The form of an export.
 #[derive(Clone, Copy, Debug)]
 pub enum ExportFormat {
     /// The records of the Agent Tool draft, version 0.2.0.
     AgentTool,
     /// The journal's own records, with their place in the chain.
     Jsonl,
-    /// One line a call, in the terms of an A2E host's audit file. The protocol's own words for errors come with it.
+    /// One line a call, in the form of an A2E host's audit file. The function gives the protocol's names of errors.
     A2eAudit(fn(ErrorClass) -> &'static str),
 }
 
-/// Why a record cannot be written in another form.
+/// Why a record cannot be exported.
 #[derive(Debug, thiserror::Error)]
 #[error("record {seq} cannot be read: {source}")]
 pub struct ExportError {
     /// The record.
     pub seq: u64,
-    /// What is wrong with it.
+    /// The fault of the record.
     source: serde_json::Error,
 }
 
@@ -63,7 +63,7 @@ impl Export {
         })
     }
 
-    /// Takes the next record and adds the lines that it completes.
+    /// Adds the next record, and the lines that it completes.
     pub fn take(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
         match &mut self.0 {
             ExportWriter::AgentTool(form) => form.take(row, lines),
@@ -72,7 +72,7 @@ impl Export {
         }
     }
 
-    /// There are no more records: what is told of calls that have no end yet.
+    /// Ends the export with the lines of calls that have no end yet.
     pub fn finish(&mut self, lines: &mut Vec<String>) {
         match &mut self.0 {
             ExportWriter::AgentTool(form) => form.finish(lines),
@@ -81,19 +81,19 @@ impl Export {
     }
 }
 
-/// What a record stands on, so that whoever selects records can add what is missing.
+/// The references of a record, so that a selection of records can be completed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StandsOn {
-    /// The surface it names.
+    /// The surface that it names.
     pub surface: Option<toolpost_model::SurfaceId>,
-    /// The call that made it.
+    /// The calling call of a nested call.
     pub parent: Option<toolpost_model::InvocationId>,
-    /// It tells what was asked for: it is the first record of its call.
+    /// It is the first record of its call, with the request.
     pub is_first: bool,
 }
 
 impl StandsOn {
-    /// Of a record of a call.
+    /// The references of a call's record.
     pub fn of(row: &StoredRecord) -> Result<Self, ExportError> {
         let head: CallRecordHead<'_> = read(row)?;
         let is_first = head.call.is_some();
@@ -109,7 +109,7 @@ fn read<'a, T: serde::Deserialize<'a>>(row: &'a StoredRecord) -> Result<T, Expor
     row.record.read_body().map_err(ExportError::of(row))
 }
 
-/// A moment of a call, from its begin.
+/// A time of a call, counted from its begin.
 fn moment(begin: jiff::Timestamp, at_us: u64) -> jiff::Timestamp {
     let offset = jiff::SignedDuration::from_micros(i64::try_from(at_us).unwrap_or(i64::MAX));
     begin.checked_add(offset).unwrap_or(begin)

@@ -1,8 +1,8 @@
-//! What calls are looked for by: kept beside the records of a call's beginning and end, so that nobody has to read
-//! a million bodies to find fifty of them.
+//! Facets: the searchable properties of a call, stored beside the records of its beginning and end, so that a search
+//! need not parse a million bodies to find fifty.
 //!
-//! They are no part of the chain, because they say nothing that the bodies do not: [`FacetReader`] gets them back
-//! from there, for records of a time before them and to check that the two agree.
+//! They are not part of the chain, because the bodies contain the same facts: [`FacetReader`] reads them from there,
+//! for records from before the facets existed and to check that both agree.
 
 use std::{
     borrow::Cow,
@@ -17,23 +17,23 @@ use super::{
     redaction::Redactor,
 };
 
-/// What a call is looked for by.
+/// The facets of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facets {
-    /// The tool's id, or the name that was asked for where there is no such tool.
+    /// The tool's id, or the requested name if there is no such tool.
     pub tool: String,
-    /// Whose call it is.
+    /// The call's principal.
     pub principal: String,
-    /// How it ended; `None` where the record is not its end.
+    /// The outcome; `None` if the record is not the end.
     pub outcome: Option<Outcome>,
-    /// The caller's own mark.
+    /// The caller's correlation id.
     pub correlation: Option<String>,
 }
 
-/// Longer texts are cut: they come from callers, and nobody looks for them whole.
+/// Longer texts are cut: they come from callers, and searches use short values.
 const LONGEST: usize = 200;
 
-/// The part of a text that is looked for: up to where it is too long or is no line any more.
+/// The searchable part of a text: up to the length limit or the end of the line.
 fn fit(text: &str) -> &str {
     let end = text
         .char_indices()
@@ -49,7 +49,7 @@ fn fit(text: &str) -> &str {
 }
 
 impl Facets {
-    /// Without what must not be written, and no longer than needed.
+    /// Redacts the texts and cuts them to the limit.
     pub(crate) fn clean(&mut self, redactor: &dyn Redactor) {
         let texts = [&mut self.tool, &mut self.principal]
             .into_iter()
@@ -64,7 +64,6 @@ impl Facets {
     }
 }
 
-/// What the first record of a call says.
 struct FirstCallRecord {
     tool_id: Option<String>,
     asked: String,
@@ -72,21 +71,21 @@ struct FirstCallRecord {
     correlation: Option<String>,
 }
 
-/// What bodies say a record's facets are. What is `None` cannot be told: the call began before the oldest record.
+/// A record's facets, as far as bodies contain them. `None`: unknown, because the call began before the oldest record.
 #[derive(Debug, Default)]
 pub struct BodyFacets {
     tool: Option<String>,
-    /// The name that was asked for. A call that a restart ended was not looked up again and goes by this one.
+    /// The requested name. A call that ended with a restart never had its tool resolved again, and keeps this name.
     asked: Option<String>,
     principal: Option<String>,
     outcome: Option<Outcome>,
     correlation: Option<Option<String>>,
-    /// The kept pieces that it names.
+    /// The blobs that it names.
     pub contents: Vec<NamedContent>,
 }
 
 impl BodyFacets {
-    /// Whether facets say the same, as far as can be told.
+    /// Whether facets agree with these, as far as these are known.
     pub fn agree_with(&self, facets: &Facets) -> bool {
         let tool = &facets.tool;
         let is_tool = self.tool.is_none()
@@ -105,12 +104,12 @@ impl BodyFacets {
         is_tool && is_principal && is_correlation && self.outcome == facets.outcome
     }
 
-    /// Whether nothing is missing.
+    /// Whether all facets are known.
     pub fn is_whole(&self) -> bool {
         self.tool.is_some() && self.principal.is_some() && self.correlation.is_some()
     }
 
-    /// The facets, where all of them can be told.
+    /// The facets, if all of them are known.
     pub fn into_facets(self) -> Option<Facets> {
         Some(Facets {
             tool: self.tool?,
@@ -121,14 +120,14 @@ impl BodyFacets {
     }
 }
 
-/// Reads facets from records, which come in their order. Remembers the calls that have not ended.
+/// Reads facets from records in their order. Keeps the calls that have not ended.
 #[derive(Default)]
 pub struct FacetReader {
     open: HashMap<InvocationId, FirstCallRecord>,
 }
 
 impl FacetReader {
-    /// What the facets of this record are, where it has some. A body that cannot be read has none.
+    /// The facets of this record, if it has any. An unreadable body has none.
     pub fn read(&mut self, record: &Record) -> Option<BodyFacets> {
         let id = record.invocation_id?;
         match record.kind {
@@ -184,7 +183,7 @@ impl FacetReader {
         }
     }
 
-    /// A call may be acknowledged before its tool was looked up.
+    /// Notes the tool of a call. A call may be acknowledged before its tool is resolved.
     fn found_tool(&mut self, id: InvocationId, tool_id: Option<Cow<'_, str>>) {
         if let (Entry::Occupied(mut open), Some(tool_id)) = (self.open.entry(id), tool_id) {
             open.get_mut().tool_id = Some(fit(&tool_id).to_owned());

@@ -1,7 +1,7 @@
-//! Layer 9: the journal port, and the chain that makes edits show.
+//! Layer 9: the journal port, and the hash chain that reveals edits.
 //!
-//! `call.rs` appends; recovery, `GET /invocations` and the CLI read. A record is redacted and serialised
-//! before it comes here, so no adapter ever holds a secret or knows a call's shape.
+//! The pipeline appends; recovery, `GET /invocations` and the CLI read. A record is redacted and serialised before it
+//! reaches the port, so no adapter ever holds a secret or depends on the shape of a call.
 
 mod memory;
 
@@ -17,7 +17,7 @@ use super::{
     retention::{PrunedRange, RetentionCut},
 };
 
-/// What a record tells.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// A host began on this journal; every call before it has ended or is named in the body.
@@ -28,21 +28,21 @@ pub enum RecordKind {
     SessionClosed,
     /// A call was acknowledged before its end.
     Accepted,
-    /// A call waits for a person's answer.
+    /// A call waits for an approval.
     Asked,
-    /// A person answered. May stand behind the end of the call that asked: its caller had stopped waiting.
+    /// An operator answered. May come after the end of the call that asked, if its caller had stopped waiting.
     Decided,
     /// A call that may have a side effect begins to run.
     Started,
     /// A call ended.
     Ended,
-    /// What can be called, where it changed: declarations that are new or no longer what they were.
+    /// New and changed declarations.
     Catalog,
-    /// Which tools a kind of session sees, before the first call that was decided by it.
+    /// A surface, before the first call that it decided.
     Surface,
-    /// A session was shown deferred tools for the first time.
+    /// A session discovered deferred tools.
     Discovered,
-    /// Older records were removed; names the last of them, so that the chain still holds.
+    /// Older records were removed. Names the last of them, so that the chain still holds.
     Pruned,
 }
 
@@ -63,7 +63,7 @@ impl RecordKind {
         Self::Pruned,
     ];
 
-    /// The word in the database and on the screen.
+    /// The name in the database and on the screen.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HostStarted => "host_started",
@@ -87,16 +87,16 @@ impl RecordKind {
     }
 }
 
-/// How much a record must survive before its append resolves.
+/// The failure that a record must survive before its append resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendStrength {
-    /// The death of the process.
+    /// The end of the process.
     Committed,
-    /// The loss of power.
+    /// A power cut.
     Synced,
 }
 
-/// The caller's own name for a request, and a digest of what it asked: a repeat gets the first answer.
+/// The caller's own id of a request, and a digest of the request: a repeat gets the first answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestKey {
     /// The caller's id.
@@ -108,20 +108,20 @@ pub struct RequestKey {
 /// One row, redacted and serialised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// What it tells.
+    /// The kind.
     pub kind: RecordKind,
-    /// When.
+    /// The time of the record.
     pub at: Timestamp,
-    /// The call, where it tells of one.
+    /// Its call.
     pub invocation_id: Option<InvocationId>,
-    /// The session, where it tells of one.
+    /// Its session.
     pub session_id: Option<SessionId>,
     /// Present on the first record of a call that came with a request id.
     pub request: Option<RequestKey>,
     /// A JSON object.
     pub body: String,
-    /// What a call is looked for by, on its first record and on its end. Only on the way in: no part of the chain,
-    /// and `None` in what is read.
+    /// The facets of a call, on its first record and on its end. Only for appends: they are not part of the chain, and
+    /// `None` in records that were read.
     pub facets: Option<Facets>,
 }
 
@@ -141,26 +141,25 @@ pub struct StoredRecord {
 pub struct JournalHead {
     /// The highest number, 0 in a journal that never had a record.
     pub seq: u64,
-    /// The hash of the newest record. It vouches for all before it, so it is worth keeping elsewhere.
+    /// The hash of the newest record. A copy elsewhere proves all records up to it.
     pub hash: [u8; 32],
-    /// The number of the oldest record that is there, or would be.
+    /// The number of the oldest record; in an empty journal, the next number.
     pub first: u64,
-    /// The room that the records take, about.
+    /// The approximate size of the records.
     pub bytes: u64,
 }
 
-/// A piece of what the journal has of a session.
+/// A page of a session's records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionPage {
     /// The session's records, oldest first.
     pub rows: Vec<StoredRecord>,
-    /// The number of the last record that was looked at, and from where to go on. The number asked with where there is
-    /// nothing behind it.
+    /// The number of the last record that was looked at, for the next page. Unchanged if there is no later record.
     pub up_to: u64,
 }
 
 impl SessionPage {
-    /// `end` is how far the journal was looked through for up to `limit` rows: a full page ends with its last row.
+    /// `end` is the last record that was looked at for up to `limit` rows: a full page ends with its last row.
     pub fn of(rows: Vec<StoredRecord>, end: u64, limit: usize) -> Self {
         let is_full = rows.len() >= limit;
         let up_to = rows.last().filter(|_| is_full).map_or(end, |row| row.seq);
@@ -168,10 +167,10 @@ impl SessionPage {
     }
 }
 
-/// How many records are looked at for one page of a session, where nothing better can be done.
+/// The number of records to look at for one page of a session, in this default implementation.
 const SESSION_SPAN: usize = 256;
 
-/// Why the journal cannot do its work.
+/// Why the journal cannot append or read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
     /// The disk or the journal's own limit is full.
@@ -180,7 +179,7 @@ pub enum JournalError {
     /// The storage failed.
     #[error("the journal cannot be used: {0}")]
     Broken(String),
-    /// One record is beyond what a row can hold. The journal itself is well.
+    /// The record is larger than a row can be. The journal itself is intact.
     #[error("a record of {size} bytes is longer than the {limit} the journal takes")]
     TooLong {
         /// Its size.
@@ -188,14 +187,14 @@ pub enum JournalError {
         /// The limit.
         limit: usize,
     },
-    /// The host is going away.
+    /// The host is shutting down.
     #[error("the journal is closed")]
     Closed,
 }
 
-/// Where records go. Only ever appended to, except that the oldest may go.
+/// The store of records. It is append-only, except that the oldest records may be removed.
 pub trait Journal: Send + Sync + 'static {
-    /// Resolves with the record's number once it is as durable as `strength` demands.
+    /// Resolves with the record's number once the record is as durable as `strength` demands.
     fn append(
         &self,
         record: Record,
@@ -231,8 +230,9 @@ pub trait Journal: Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
 
-    /// Up to `limit` records of a session with numbers over `after`, oldest first. Looks at a bounded part of the journal
-    /// and says how far that went, so that a session with few records among millions stops nobody else.
+    /// Up to `limit` records of a session with numbers over `after`, oldest first. Looks at a bounded part of the
+    /// journal and returns how far that reached, so that a session with few records among millions does not block other
+    /// readers.
     fn of_session<'a>(
         &'a self,
         session: &'a SessionId,
@@ -249,29 +249,28 @@ pub trait Journal: Send + Sync + 'static {
         })
     }
 
-    /// Calls, newest first; each by one record: its end, or its first one where it has not ended.
+    /// Calls, newest first; each by one record: its end, or its first record if it has no end.
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
 
-    /// Where it ends and where it begins.
+    /// The two ends of the journal.
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>>;
 
-    /// How many bytes it may take, as [`head`](Self::head) counts them. Callers divide them; without a limit nothing is
-    /// divided.
+    /// The limit in bytes, as [`head`](Self::head) counts them. Callers share it; without a limit there are no shares.
     fn byte_limit(&self) -> Option<u64> {
         None
     }
 
-    /// Removes the oldest records at once with the record that vouches for it, and tells what went; `None` where
-    /// there was nothing. Others wait meanwhile, so large cuts are made in pieces, as [`prune`](crate::prune) does, which
-    /// also knows what must not go.
+    /// Removes the oldest records together with the append of the record that vouches for it, and returns the removed
+    /// range; `None` if there was nothing to remove. Other appends wait meanwhile, so large cuts are made in pieces, as
+    /// [`prune`](crate::prune) does, which also protects the records that must stay.
     fn prune(&self, cut: RetentionCut) -> BoxFuture<'_, Result<Option<PrunedRange>, JournalError>>;
 }
 
-/// The hash of a record's place: the previous hash and every field of the record, each with its length in
-/// front so that no two records can share a text.
+/// The hash of a record: of the previous hash and every field of the record. Each field has its length in front;
+/// without it, bytes could move from one field to the next and leave the hash unchanged.
 pub fn chain(previous: &[u8; 32], seq: u64, record: &Record) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    // A length that no field has stands for an absent one, so that empty and absent differ.
+    // A length that no field can have marks an absent field, so that empty and absent differ.
     let mut field = |bytes: Option<&[u8]>| {
         hasher.update(
             bytes

@@ -1,4 +1,4 @@
-//! The persist step: what a result is too large to show is written away before the call's end is recorded.
+//! The persist step: stores the parts of a result that are too large to show, and then records the call's end.
 
 use std::sync::Arc;
 
@@ -20,8 +20,12 @@ use crate::{
     session::Session,
 };
 
-/// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
-/// written, the answer says so instead of what the tool said.
+/// Stores large parts, records the end, and only then makes the answer.
+///
+/// An answer must never claim more than the record. If the answer went out first and the host died, the caller would
+/// have a result that the journal lists as unknown. So a failed append replaces the result: the caller gets an error
+/// that the end could not be recorded, and whether a retry is safe, although the tool succeeded. The artifacts come
+/// first because the record names them; after a failed append they are withdrawn.
 pub(crate) async fn persist(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -32,7 +36,7 @@ pub(crate) async fn persist(
     let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, AppendStrength::Committed).await {
         Ok(()) => answer,
-        // Nothing had run, so the answer claims nothing that the missing record would have to back.
+        // The call never ran, so its answer needs no record behind it.
         Err(_) if answer.result().error_class() == Some(ErrorClass::JournalUnavailable) => answer,
         Err(error) => {
             let safe = call
@@ -41,14 +45,14 @@ pub(crate) async fn persist(
                 .as_ref()
                 .is_none_or(Effects::may_run_again);
             call.conclusion.ending = Some(result::end_not_recorded(&error, safe));
-            // Without a record nothing tells who may read it.
+            // Without a record there is no principal that may read them.
             call.live.artifacts.withhold();
             RecordedResult::of(result::map(call, room(host, call)))
         }
     }
 }
 
-/// How much of the call's result is shown, and what becomes of the rest.
+/// The limit of the result's shown part, and the handling of the rest.
 pub(crate) fn room(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
     ResultSizePolicy {
         readers: readers(host, &call.session),
@@ -56,7 +60,7 @@ pub(crate) fn room(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
     }
 }
 
-/// The same for whoever does not tell a caller how to read on.
+/// The same without advice on how to read the rest.
 pub(crate) fn bounds(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy {
     let entry = call
         .findings
@@ -66,7 +70,7 @@ pub(crate) fn bounds(host: &HostInner, call: &PipelineCall) -> ResultSizePolicy 
     ResultSizePolicy::of(host.limits.inline_chars, call.session.inline_chars(), entry)
 }
 
-/// A result names the tools that read on only where the caller has them.
+/// A result names the tools that read artifacts only if the caller has them.
 fn readers(host: &HostInner, session: &Session) -> ResultReaderTools {
     let surface = host.surface(session);
     let has = |name| match surface.find(name) {
@@ -79,14 +83,17 @@ fn readers(host: &HostInner, session: &Session) -> ResultReaderTools {
     }
 }
 
-/// What a hook may withhold after the call is not to be had while the call runs.
+/// Hides the artifacts of a running call if a hook may withhold them afterwards.
 pub(crate) fn hold_back(host: &HostInner, call: &PipelineCall) {
     if run::may_withhold(host, call) {
         call.live.artifacts.hold_back();
     }
 }
 
-/// Lets out what hooks left of the tool's own pieces, and keeps what waits to be kept. Where that fails the call has still succeeded: the result says what is lost and why.
+/// Publishes the tool's artifacts that hooks left, and stores the parts that were cut off.
+///
+/// This comes after the hooks, because a hook may withhold or replace the result: bytes that were already on disk would
+/// outlive that refusal. If the store fails, the call has still succeeded: the result states the loss and the reason.
 pub(crate) async fn keep(host: &HostInner, call: &mut PipelineCall, result: &mut ToolResult) {
     for piece in call.live.artifacts.let_out() {
         call.live.emit(EventBody::Kept(piece));

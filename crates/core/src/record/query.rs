@@ -1,4 +1,4 @@
-//! What to look for among the calls on record.
+//! A query for recorded calls.
 
 use jiff::Timestamp;
 use toolpost_model::{Outcome, SessionId};
@@ -8,31 +8,31 @@ use super::{
     journal::StoredRecord,
 };
 
-/// Which calls are wanted. What is `None` does not matter.
+/// The conditions on a call. `None` is no condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// The tool.
     pub tool: Option<ToolQueryPattern>,
-    /// Whose call it is.
+    /// The call's principal.
     pub principal: Option<String>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Option<Outcome>,
-    /// The caller's own mark.
+    /// The caller's correlation id.
     pub correlation: Option<String>,
     /// The session.
     pub session: Option<SessionId>,
-    /// Not before this moment.
+    /// The earliest time, inclusive.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// The latest time, exclusive.
     pub until: Option<Timestamp>,
-    /// Only records with lower numbers: the last one of the page before.
+    /// Only records with lower numbers: for the next page, the last one of this page.
     pub before: Option<u64>,
-    /// The most that is wanted.
+    /// The limit of results.
     pub limit: usize,
 }
 
 impl Query {
-    /// The newest calls, whatever they are.
+    /// The newest calls, without conditions.
     pub fn newest(limit: usize) -> Self {
         Self {
             limit,
@@ -40,7 +40,7 @@ impl Query {
         }
     }
 
-    /// Whether a record with these facets is one of them.
+    /// Whether a record with these facets matches.
     pub fn takes(&self, stored: &StoredRecord, facets: &Facets) -> bool {
         let StoredRecord { seq, record, .. } = stored;
         self.before.is_none_or(|before| *seq < before)
@@ -66,8 +66,7 @@ impl Query {
 }
 
 impl Query {
-    /// Whether a call is one of them, as far as its records tell, which come in their order. `limit` and `before` do
-    /// not matter.
+    /// Whether a call matches, by its records in their order. `limit` and `before` are ignored.
     pub fn fits(&self, records: &[StoredRecord]) -> bool {
         let mut reader = FacetReader::default();
         let told = records
@@ -91,17 +90,17 @@ impl Query {
 pub struct ToolQueryPattern(String);
 
 impl ToolQueryPattern {
-    /// Takes any text: what fits no tool finds no call.
+    /// Takes any text; a pattern without a tool finds no call.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self(pattern.into())
     }
 
-    /// As it was written.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it speaks of this tool: of its id, or of the name at the id's end.
+    /// Whether the pattern matches this tool: its id, or the name at the id's end.
     pub fn fits(&self, tool: &str) -> bool {
         let name = tool.rsplit_once('.').map(|(_, name)| name);
         matches(&self.0, tool)
@@ -109,7 +108,7 @@ impl ToolQueryPattern {
     }
 }
 
-/// Every `*` takes as little as it can, and a later one takes more where that does not do.
+/// Every `*` takes as little as possible; a later one takes more if the match fails.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Invariant 5: one redaction port in front of the journal, kept results, events, answers and logs.
+//! Invariant 5: one redaction port in front of the journal, artifacts, events, answers and logs.
 //!
-//! A [`Redactor`] says where secrets are in a piece of text; this room takes them out, of whole texts, of values and of
-//! streams that arrive in pieces. What is found: values that the host knows, in the forms in which they usually travel
-//! (`known`), and texts that by their shape are the secret of a well-known provider (`patterns`). Nothing is guessed
-//! from how random a text looks: commits and UUIDs stay.
+//! A [`Redactor`] finds the secrets in a piece of text; this module removes them from whole texts, from values and from
+//! streams that arrive in pieces. It finds values that the host knows, in the forms in which they usually travel
+//! (`known`), and texts with the shape of a well-known provider's secret (`patterns`). Randomness alone is no sign:
+//! commits and UUIDs stay.
 
 mod arguments;
 mod call;
@@ -28,42 +28,42 @@ pub(crate) use host::{HostRedactor, SensitiveArgument, hidden};
 pub use known::KnownSecrets;
 pub use stream::StreamRedactor;
 
-/// What stands where a sensitive argument was.
 pub(crate) const ARGUMENT_MARK: &str = "[redacted:argument]";
-/// The kind of a sensitive argument.
 const ARGUMENT: &str = "argument";
-/// Shorter secrets would blot out ordinary words.
+/// Shorter secrets would match ordinary words.
 const MIN_SECRET: usize = 8;
 
-/// A part of a text, as far as it is known yet.
+/// The known part of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct RedactionWindow<'a> {
-    /// The text, or what is there of it.
+    /// The bytes.
     pub bytes: &'a [u8],
-    /// Nothing comes behind it.
+    /// Whether the text ends here.
     pub is_last: bool,
 }
 
 /// A secret within a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretFinding {
-    /// The first byte that had to be seen to know it for a secret: where the words begin that announce it, or `start`.
+    /// The first byte of the evidence: the start of the words that announce the secret, or `start`.
     pub from: usize,
     /// Where it starts.
     pub start: usize,
-    /// Behind its last byte.
+    /// After its last byte.
     pub end: usize,
-    /// What the mark in its place names. Lower-case letters, digits and `_`.
+    /// The kind that the mark names. Lower-case letters, digits and `_`.
     pub kind: Arc<str>,
 }
 
 /// Finds secrets in text.
 pub trait Redactor: Send + Sync + 'static {
-    /// Adds the secrets in `window` to `found`, in any order, and returns how many bytes of it are decided: no secret
-    /// that begins before that place depends on what comes behind the window. With the last window that is all.
+    /// Adds the secrets in `window` to `found`, in any order, and returns the number of decided bytes: no secret that
+    /// begins before that place depends on bytes after the window. With the last window that is all bytes.
     ///
-    /// What is found depends only on the bytes from [`from`](SecretFinding::from) on. So it does not matter how a text was cut
-    /// into windows: looking again from the first undecided byte finds what looking at all of it would have found.
+    /// A finding depends only on the bytes from [`from`](SecretFinding::from) on. This makes the result independent of
+    /// the cuts between windows: a search from the first undecided byte finds exactly the findings of a search in the
+    /// whole text. An implementation that looks back before `from`, for example for a word boundary, would break that,
+    /// because the earlier bytes are already written.
     fn find(&self, window: RedactionWindow<'_>, found: &mut Vec<SecretFinding>) -> usize;
 
     /// The text without its secrets; borrowed when there were none.
@@ -71,9 +71,9 @@ pub trait Redactor: Send + Sync + 'static {
         self.counted(text, &mut Redactions::default())
     }
 
-    /// The same, and counts what was taken out.
+    /// The same, and counts the removed secrets.
     fn counted<'a>(&self, text: &'a str, counts: &mut Redactions) -> Cow<'a, str> {
-        // Nothing shorter is looked for, and many texts are short.
+        // Shorter secrets are not searched, and many texts are short.
         if text.len() < MIN_SECRET {
             return Cow::Borrowed(text);
         }
@@ -98,7 +98,7 @@ pub trait Redactor: Send + Sync + 'static {
             counts,
             &mut clean,
         );
-        // A secret begins and ends where a character does, so this is never lossy.
+        // A secret begins and ends at character boundaries, so this is never lossy.
         Cow::Owned(
             String::from_utf8(clean)
                 .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()),
@@ -106,8 +106,8 @@ pub trait Redactor: Send + Sync + 'static {
     }
 }
 
-/// Writes the first bytes of a window, up to `decided`, with marks in place of what was found. Secrets that overlap
-/// become one mark. `cover` is how far the last mark reaches, in and out: it may reach beyond what is decided.
+/// Writes the first bytes of a window, up to `decided`, with marks in place of the secrets. Overlapping secrets become
+/// one mark. `cover` is the end of the last mark's secret, in and out: it may be after `decided`.
 fn replace(
     bytes: &[u8],
     decided: usize,
@@ -139,8 +139,11 @@ fn push_mark(kind: &str, clean: &mut Vec<u8>) {
     clean.push(b']');
 }
 
-/// Where to stop, so that what was found behind that place is found again from there on: not between the words that
-/// announce a secret and the secret.
+/// Moves the cut before every finding that crosses it.
+///
+/// The next search starts at the cut and sees nothing before it. A cut between announcing words (`Authorization:
+/// Bearer`) and their secret would hide the words from that search, and the secret would be written. So the cut moves
+/// to `from` of such a finding, and again if it now crosses another one.
 fn settled(found: &[SecretFinding], mut decided: usize) -> usize {
     while let Some(earlier) = found
         .iter()

@@ -1,4 +1,4 @@
-//! How a call is written down: its journal records, made of what the pipeline knows.
+//! The journal records of a call, made from the pipeline's state.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ impl ApprovalBody {
     }
 }
 
-/// What the model sent, as others may see it, where it is no longer what the call goes on with.
+/// The observable model input, if the call continues with other arguments.
 pub(crate) fn sent_arguments(call: &PipelineCall) -> Option<Arguments> {
     if let Some(sent) = &call.inputs.sent {
         return Some(sent.clone());
@@ -72,7 +72,7 @@ fn request_body<'a>(call: &'a PipelineCall, sent: Option<&'a Arguments>) -> Call
         .observable
         .as_ref()
         .map(|input| input.arguments());
-    // Without a schema nobody can say what is sensitive, so of arguments that were not read only the size is kept.
+    // Without a schema the sensitive fields are not known, so only the size of unread arguments is recorded.
     let unread_bytes = match (observable, &call.inputs.model) {
         (Some(_), _) => None,
         (None, ModelInput::Text(text)) => Some(text.len()),
@@ -101,20 +101,20 @@ fn request_body<'a>(call: &'a PipelineCall, sent: Option<&'a Arguments>) -> Call
     }
 }
 
-/// What a record of a small call takes beside its result: enough that its text is not moved while it grows.
+/// The size of a small call's record without its result: large enough that the text is not moved while it grows.
 const RECORD_ROOM: usize = 1_024;
 
 /// The JSON of plain data, in a buffer of the expected size.
 pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
     let mut text = Vec::with_capacity(expected);
-    // Plain data cannot fail to be written, and JSON is UTF-8.
+    // The serialisation of plain data cannot fail, and JSON is UTF-8.
     match serde_json::to_writer(&mut text, value) {
         Ok(()) => String::from_utf8(text).unwrap_or_default(),
         Err(_) => "{}".to_owned(),
     }
 }
 
-/// A record of where the call stands, with its answer where it ends.
+/// A record of the call's present state, with its answer if it ends.
 pub(crate) fn record(
     call: &PipelineCall,
     kind: RecordKind,
@@ -168,7 +168,7 @@ pub(crate) fn record(
     };
     let result = answer.map(RecordedResult::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
-    // What the host knows is taken out of every record. What only this call knows may be in its effects or hooks.
+    // The host's secrets are removed from every record. The call's own secrets may be in its effects or hooks.
     let redactor = call.live.redactor();
     if redactor.own.is_some()
         && let Cow::Owned(clean) = redactor.json(&body, &mut Redactions::default())
@@ -176,7 +176,8 @@ pub(crate) fn record(
         body = clean;
     }
     if let Some(result) = result {
-        // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
+        // The result is already JSON. It is pasted in and not serialised again, so that record and answer have the same
+        // bytes.
         append_member(&mut body, "result", result);
     }
     Record {
@@ -195,7 +196,7 @@ pub(crate) fn record(
     }
 }
 
-/// A request id may repeat what only the call knows for a secret. The same id still finds the call.
+/// A request id may repeat a secret of its call. Its hash still finds the call.
 fn request(key: &RequestKey, redactor: &CallRedactor) -> RequestKey {
     let id = match redactor.text(key.id.as_str()) {
         Cow::Borrowed(_) => key.id.clone(),
@@ -204,11 +205,11 @@ fn request(key: &RequestKey, redactor: &CallRedactor) -> RequestKey {
     RequestKey { id, ..key.clone() }
 }
 
-/// What the call is looked for by: the same words as in its body.
+/// The facets of the call, with the same texts as its body.
 fn facets(call: &PipelineCall, answer: Option<&RecordedResult>, redactor: &CallRedactor) -> Facets {
     let tool = match &call.findings.resolved {
         Some(resolved) => resolved.entry.id().to_string(),
-        // It is what the caller wrote.
+        // The caller wrote this name, so it may hold secrets.
         None => redactor.text(&call.live.tool).into_owned(),
     };
     Facets {

@@ -1,8 +1,8 @@
-//! A recorded session, served again: same tools, same answers, and nothing runs.
+//! Replay: a recorded session, served again with the same tools and the same answers, without running anything.
 //!
-//! A [`Cassette`] is made of journal records by a [`Recorder`] and is a JSON file that can be committed with a test.
-//! [`HostBuilder::replay`](crate::HostBuilder::replay) makes a host of it. There `replay/answer.rs` asks the [`CassettePlayer`]
-//! for each answer, after a call was resolved, read and checked like any other.
+//! A [`Recorder`] makes a [`Cassette`] from journal records; it is a JSON file that can be committed with a test.
+//! [`HostBuilder::replay`](crate::HostBuilder::replay) makes a host from it. In that host a call is resolved, parsed
+//! and checked like any other, and then `replay/answer.rs` asks the [`CassettePlayer`] for the answer.
 
 pub(crate) mod answer;
 mod difference;
@@ -26,79 +26,79 @@ pub(crate) use scene::ReplayScene;
 
 use crate::record::journal::StoredRecord;
 
-/// The form of a cassette. Counts up when an older host could not read a newer cassette.
+/// The format of a cassette. Counts up when an older host could not read a newer cassette.
 const FORMAT: u32 = 1;
 
-/// What was recorded of one or more sessions: the tools there were, and every call with its answer.
+/// The record of one or more sessions: the tools, and every call with its answer.
 ///
-/// Ids of calls and the times of their stages are left out, so that a session recorded twice gives equal files as far
-/// as it went the same way.
+/// Ids of calls and the times of their stages are left out, so that two recordings of one session give equal files up
+/// to the point where the sessions differ.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cassette {
-    /// The form of the file.
+    /// The format of the file.
     pub format: u32,
-    /// The version of the host that recorded.
+    /// The version of the recording host.
     pub toolpost: String,
     /// The sessions, in the order in which they began.
     pub sessions: Vec<CassetteSession>,
-    /// The tools as they stood in the catalog at the end, in its order.
+    /// The tools of the catalog at the end, in its order.
     pub tools: Vec<CassetteTool>,
-    /// The calls that agents made, in the order in which they asked.
+    /// The calls of agents, in the order of their requests.
     pub calls: Vec<CassetteCall>,
 }
 
-/// Whose session was recorded.
+/// A recorded session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CassetteSession {
     /// The caller.
     pub principal: PrincipalName,
     /// Its role.
     pub role: PrincipalRole,
-    /// What it asked of its surface.
+    /// The request for the session's surface.
     pub surface: SurfaceRequest,
 }
 
-/// A tool that could be called.
+/// A recorded tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CassetteTool {
     /// Its name on the wire.
     pub name: String,
-    /// A rule or the mode kept it from every caller.
+    /// A rule or the mode denied it to every caller.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub denied: bool,
-    /// Arguments that the operator kept out of every record, as JSON pointers.
+    /// Arguments that the operator marked as sensitive, as JSON pointers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive: Vec<String>,
-    /// What it is, the operator's settings applied.
+    /// The declaration, with the operator's settings applied.
     pub declaration: Declaration,
 }
 
 /// A call and its answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CassetteCall {
-    /// The tool as it was asked for.
+    /// The tool's name in the request.
     pub tool: String,
-    /// What the caller sent, without what must not be recorded.
+    /// The model input, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// The size of arguments that were not read: there was no such tool, or they were no JSON object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread_bytes: Option<usize>,
-    /// How long it took, from the request to the answer.
+    /// The time from the request to the answer.
     pub took_ms: u64,
-    /// What was heard of its progress, as far as it is on record.
+    /// The events of its progress that are on record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<CassetteEvent>,
     /// The result, without the id of the call and without its timings.
     pub answer: Map<String, Value>,
 }
 
-/// A word on how far a call got.
+/// A progress event of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CassetteEvent {
-    /// When, from the request on.
+    /// The time since the request.
     pub after_ms: u64,
-    /// What.
+    /// The content of the event.
     #[serde(flatten)]
     pub body: EventBody,
 }
@@ -106,10 +106,10 @@ pub struct CassetteEvent {
 /// Why a text is no cassette.
 #[derive(Debug, thiserror::Error)]
 pub enum CassetteError {
-    /// No JSON, or not of this shape.
+    /// The text is no JSON, or not of this shape.
     #[error("it cannot be read as a cassette: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// Made by a newer host.
+    /// A newer host made it.
     #[error("its format is {0}, and this version of toolpost reads up to {FORMAT}")]
     Format(u64),
     /// An answer that is no result.
@@ -119,14 +119,14 @@ pub enum CassetteError {
         call: usize,
         /// The tool.
         tool: String,
-        /// What is wrong.
+        /// The fault of the answer.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl Cassette {
-    /// Everything that records tell, whoever called.
+    /// The cassette of all sessions in these records.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a StoredRecord>) -> Self {
         let mut recorder = Recorder::of_all();
         records.into_iter().for_each(|row| recorder.take(row));
@@ -139,7 +139,7 @@ impl Cassette {
         struct Head {
             format: u64,
         }
-        // A newer form may have any shape, so it is told apart before the shape is looked at.
+        // A newer format may have any shape, so the format is checked first.
         let Head { format } = serde_json::from_str(text)?;
         if format > u64::from(FORMAT) {
             return Err(CassetteError::Format(format));
@@ -151,9 +151,9 @@ impl Cassette {
         Ok(cassette)
     }
 
-    /// The text for a file: one value a line and keys in a fixed order, so that a change shows as what it is.
+    /// The text for a file: one value a line and keys in a fixed order, so that a diff shows the real change.
     pub fn to_text(&self) -> String {
-        // Plain data cannot fail to be written.
+        // The serialisation of plain data cannot fail.
         serde_json::to_string_pretty(self)
             .map(|text| text + "\n")
             .unwrap_or_default()
@@ -161,12 +161,13 @@ impl Cassette {
 }
 
 impl CassetteCall {
-    /// The tool that was found, where one was.
+    /// The tool's id, if the tool was found.
     fn tool_id(&self) -> Option<ToolId> {
         self.answer.get("tool_id")?.as_str()?.parse().ok()
     }
 
-    /// The answer as a result of nobody's call yet. `place` is that of the call in its cassette, from 1.
+    /// The answer as a result, with a placeholder as its invocation id. `place` is that of the call in its cassette,
+    /// from 1.
     fn result(&self, place: usize) -> Result<ToolResult, CassetteError> {
         let text = Value::Object(self.answer.clone()).to_string();
         let failed = |source| CassetteError::Answer {
@@ -182,23 +183,24 @@ impl CassetteCall {
 /// How a host answers from a cassette.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayOptions {
-    /// Which recorded call answers one.
+    /// The rule that finds the recorded call for a request.
     pub matching: ReplayMatching,
-    /// When it is answered.
+    /// When the answer is given.
     pub pace: ReplayPace,
 }
 
-/// Which recorded call answers one.
+/// The rule that finds the recorded call for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplayMatching {
-    /// One of the same tool with the same input, whenever it was made. Each answers once, equal ones in their order.
+    /// A call of the same tool with the same input, at any place. Each recorded call answers once, equal ones in their
+    /// order.
     #[default]
     Strict,
-    /// The next one of the recording, which must be of the same tool with the same input.
+    /// The next recorded call, which must be of the same tool with the same input.
     Ordered,
 }
 
-/// When a replayed call is answered.
+/// When a replayed call gets its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplayPace {
     /// At once.

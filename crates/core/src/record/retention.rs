@@ -1,7 +1,7 @@
-//! How the oldest records go: what may, what must stay, and the record that keeps the chain whole.
+//! Retention: the removal of the oldest records, the records that must stay, and the record that keeps the chain whole.
 //!
-//! A cut takes the oldest records up to a number and nothing else. In their place stands a `pruned` record at the
-//! end of the chain, which names the last of them by number and hash: whoever checks the rest begins with that hash.
+//! A cut removes the oldest records up to a number and nothing else. At the end of the chain a `pruned` record names
+//! the last removed record by number and hash, and a check of the rest begins with that hash.
 
 mod plan;
 pub(crate) mod schedule;
@@ -17,22 +17,22 @@ use super::{
 };
 use plan::PrunePlan;
 
-/// How long records stay.
+/// The lifetime of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Older ones go.
+    /// Older records are removed.
     pub age: Option<Duration>,
-    /// The oldest go while the journal takes more bytes.
+    /// The oldest records are removed while the journal is larger than this, in bytes.
     pub size: Option<u64>,
 }
 
 impl Retention {
-    /// Whether anything goes at all.
+    /// Whether there is any limit.
     pub fn is_any(&self) -> bool {
         self.age.is_some() || self.size.is_some()
     }
 
-    /// What is to go by now.
+    /// The records that are due for removal now.
     pub fn due(&self, now: Timestamp) -> PruneRequest {
         let age = self
             .age
@@ -46,73 +46,73 @@ impl Retention {
     }
 }
 
-/// What is to go.
+/// A request to remove records.
 #[derive(Clone, Debug)]
 pub struct PruneRequest {
     /// Records written before this moment.
     pub before: Option<Timestamp>,
-    /// The oldest, until the journal takes no more bytes than this.
+    /// The oldest records, until the journal is no larger than this.
     pub size: Option<u64>,
-    /// Why, for the record.
+    /// The reason, for the record.
     pub why: String,
 }
 
-/// What must stay however old it is, beside what the record itself shows.
+/// Exemptions: records that must stay at any age, beside those that the journal itself shows.
 #[derive(Clone, Debug)]
 pub struct RetentionExemptions {
-    /// The time it is now.
+    /// The present time.
     pub now: Timestamp,
-    /// A session without calls for so long does not come back, and nobody repeats a request of so long ago.
+    /// A session without calls for so long does not come back, and its requests are not repeated.
     pub session_idle: Duration,
     /// Sessions in memory.
     pub sessions: HashSet<SessionId>,
 }
 
-/// What keeps a record, and with it all newer ones.
+/// The reason why a record and all newer ones stay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RetentionHold {
     /// A call that has not ended.
     #[error("call `{0}` has not ended")]
     OpenCall(InvocationId),
-    /// A call that ended behind the cut.
+    /// A call that ended after the cut.
     #[error("call `{0}` ended among the records that stay")]
     DividedCall(InvocationId),
-    /// A question that may still be answered, or an answer that may still be used.
+    /// A question that may still be answered, or a grant that may still be used.
     #[error("the question of call `{0}` is not settled")]
     Question(InvocationId),
     /// A session that may come back.
     #[error("session `{0}` may come back")]
     Session(SessionId),
-    /// Somebody may still repeat a request of that time.
+    /// A request of that time may still be repeated.
     #[error("it is younger than `limits.session_idle`")]
     Recent,
 }
 
-/// One piece of a cut.
+/// One step of a cut.
 #[derive(Clone, Debug)]
 pub struct RetentionCut {
-    /// The last record that goes.
+    /// The last record to remove.
     pub up_to: u64,
-    /// The time it is now.
+    /// The present time.
     pub at: Timestamp,
-    /// Why, for the record.
+    /// The reason, for the record.
     pub why: String,
-    /// Appended before it: what went and is still needed, told again.
+    /// Appended first: removed records that are still needed, recorded again.
     pub restated: Vec<Record>,
 }
 
-/// What went.
+/// The removed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrunedRange {
-    /// The number of the last one.
+    /// The number of the last removed record.
     pub up_to: u64,
-    /// Its hash, which the record behind it builds on.
+    /// Its hash, which the next record builds on.
     pub hash: [u8; 32],
-    /// How many.
+    /// The number of removed records.
     pub records: u64,
-    /// When the first of them was written.
+    /// The time of the first of them.
     pub first: Timestamp,
-    /// When the last of them was written.
+    /// The time of the last of them.
     pub last: Timestamp,
 }
 
@@ -141,21 +141,25 @@ pub fn pruned_record(pruned: &PrunedRange, at: Timestamp, why: &str) -> Record {
     }
 }
 
-/// What pruning came to.
+/// The result of a removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
-    /// How many records went.
+    /// The number of removed records.
     pub records: u64,
-    /// The number of the last one, 0 where none went.
+    /// The number of the last one, 0 if none was removed.
     pub up_to: u64,
-    /// The first record that is older or beyond the size and stays all the same, and why.
+    /// The first record that is due and stays, and the reason.
     pub held: Option<(u64, RetentionHold)>,
 }
 
-/// Records that go in one piece. Appends wait for a piece, some tens of milliseconds.
+/// The records of one step. Appends wait for a step, some tens of milliseconds.
 const PIECE: u64 = 1_000;
 
-/// Removes what is due and may go, in pieces. `progress` hears how many of how many are gone.
+/// Removes the due records that may go, step by step. `progress` gets the number of removed records and of all.
+///
+/// The plan is made once, and the restated records go with the first step. They must not go with the last: a host that
+/// dies between two steps would have removed a catalog whose calls are still on record. Restated too early is harmless,
+/// because a reader recognises the repetition by its original number.
 pub async fn prune(
     journal: &dyn Journal,
     due: &PruneRequest,
@@ -191,7 +195,7 @@ pub async fn prune(
     Ok(report)
 }
 
-/// What `prune` would remove now, and what holds it up.
+/// The records that `prune` would remove now, and the reason why others stay.
 pub async fn plan_prune(
     journal: &dyn Journal,
     due: &PruneRequest,

@@ -1,11 +1,11 @@
-//! How callers divide the bytes of the journal and of kept results.
+//! The division of the journal's and the blob store's bytes among callers.
 //!
 //! Unlike slots, bytes do not come back when a call ends, so an agent keeps borrowing beyond its share while there is
-//! room, even beside other agents. Only the headroom and the operators' reserve are out of its reach: the headroom is
-//! for agents below their share, the reserve for operators.
+//! room, even beside other agents. It cannot use the headroom, which is for agents below their share, and the
+//! operators' reserve.
 //!
-//! The host counts the bytes of each principal from its start. Bytes of earlier hosts count as used, but for no principal.
-//! Bytes that are removed later are taken off every principal's count in proportion.
+//! The host counts the bytes of each principal from its start. Bytes of earlier hosts count as used, but for no
+//! principal. Later removals reduce every principal's count in proportion.
 
 use std::{
     collections::HashMap,
@@ -23,17 +23,16 @@ use super::{
     journal::{Journal, JournalError},
 };
 
-/// More callers than this are not counted one by one; those who wrote least are forgotten.
+/// The limit of principals with a count of their own; the counts of those with the fewest bytes are dropped.
 const COUNTED: usize = 4_096;
 /// The bytes of a record beside its text: its row and its index entries.
 const BESIDE_TEXT: u64 = 512;
-/// The journal is measured anew after so much of its limit, or so many bytes.
+/// The journal is measured again after this part of its limit, or this many bytes.
 const MEASURED_PARTS: u64 = 256;
 const MEASURED_BYTES: u64 = 64 << 10;
-/// What the smallest content takes, as stores on disk count it.
+/// The size of the smallest blob, as stores on disk count it.
 const LEAST_CONTENT: u64 = 4 << 10;
 
-/// Who wrote how much.
 #[derive(Default)]
 struct WrittenBytes {
     by: HashMap<Principal, u64>,
@@ -59,7 +58,7 @@ impl WrittenBytes {
         }
     }
 
-    /// What is left of a caller's bytes where `used` are left in all.
+    /// The remaining bytes of a principal when `used` bytes remain in all.
     fn left_of(&self, principal: &Principal, used: u64) -> u64 {
         let own = self.by.get(principal).copied().unwrap_or_default();
         if self.all <= used {
@@ -70,7 +69,7 @@ impl WrittenBytes {
     }
 }
 
-/// Whether a caller may have so many bytes more, where `used` of `limit` are taken.
+/// Whether a principal may write so many more bytes when `used` of `limit` are taken.
 fn admit(
     rules: ShareRules,
     (used, limit): (u64, u64),
@@ -87,13 +86,12 @@ fn admit(
     rules.divide(limit).admit(principal.role, &in_use, more)
 }
 
-/// The bytes of the journal.
 pub(crate) struct JournalRoom {
     rules: ShareRules,
     /// `None`: the journal has no limit of its own.
     limit: Option<u64>,
     used: AtomicU64,
-    /// Written since it was measured.
+    /// Bytes written since the last measurement.
     unmeasured: AtomicU64,
     written: Mutex<WrittenBytes>,
 }
@@ -109,7 +107,6 @@ impl JournalRoom {
         }
     }
 
-    /// Whether a caller may make one more call.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), ShareRefusal> {
         let Some(limit) = self.limit else {
             return Ok(());
@@ -117,13 +114,13 @@ impl JournalRoom {
         let used = self.used.load(Ordering::Relaxed);
         let own = self.written.lock().left_of(principal, used);
         match admit(self.rules, (used, limit), principal, own, BESIDE_TEXT) {
-            // A full journal says so itself, in words that tell what to do.
+            // A full journal fails by itself, with a message that tells what to do.
             Ok(()) | Err(ShareRefusal::Total { .. }) => Ok(()),
             Err(refusal) => Err(refusal),
         }
     }
 
-    /// Counts a record that was written for somebody.
+    /// Counts a record of a principal.
     pub(crate) async fn note(
         &self,
         journal: &dyn Journal,
@@ -131,12 +128,12 @@ impl JournalRoom {
         text: usize,
     ) {
         if self.count(principal, text) {
-            // The estimate is good enough until the next time.
+            // On an error the estimate is good enough until the next measurement.
             let _ = self.measure(journal).await;
         }
     }
 
-    /// The same, and says whether the journal is to be measured anew.
+    /// The same, and returns whether the journal should be measured again.
     fn count(&self, principal: Option<&Principal>, text: usize) -> bool {
         let Some(limit) = self.limit else {
             return false;
@@ -150,7 +147,7 @@ impl JournalRoom {
         unmeasured >= (limit / MEASURED_PARTS).max(MEASURED_BYTES)
     }
 
-    /// Takes the journal's own word for how much it holds.
+    /// Reads the journal's real size.
     pub(crate) async fn measure(&self, journal: &dyn Journal) -> Result<(), JournalError> {
         if self.limit.is_none() {
             return Ok(());
@@ -162,7 +159,6 @@ impl JournalRoom {
     }
 }
 
-/// The bytes of kept results.
 pub(crate) struct ArtifactRoom {
     rules: ShareRules,
     pub(crate) blobs: Arc<dyn BlobStore>,
@@ -178,7 +174,6 @@ impl ArtifactRoom {
         })
     }
 
-    /// Begins a content of a caller.
     pub(crate) async fn create(
         self: &Arc<Self>,
         principal: &Principal,
@@ -195,7 +190,7 @@ impl ArtifactRoom {
         }))
     }
 
-    /// Counts bytes of a caller, where it may have them.
+    /// Counts bytes of a principal, if it may have them.
     fn take(&self, principal: &Principal, bytes: u64) -> Result<(), BlobError> {
         let Some(room) = self.blobs.room() else {
             return Ok(());
@@ -209,7 +204,7 @@ impl ArtifactRoom {
     }
 }
 
-/// A content on its way into the store, counted for its caller. Dropped before its end, nothing of it is.
+/// An unfinished blob, counted for its principal. If it is dropped before its end, its bytes are given back.
 struct CountedWriter {
     room: Arc<ArtifactRoom>,
     principal: Principal,

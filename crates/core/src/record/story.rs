@@ -1,5 +1,5 @@
-//! What the records of a call tell whoever shows it: which tool, with what, whose, since when, and how it ended. For
-//! faces, which are to know nothing of how a record is written.
+//! A call from its records, for faces: the tool, the arguments, the caller, the times and the end. Faces do not depend
+//! on the form of records.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,54 +15,54 @@ use super::{
 };
 use crate::invocation::{ModuleEvent, RecordedResult};
 
-/// A call as its records tell it. Everything in it has passed redaction.
+/// A call from its records. All of it is redacted.
 #[derive(Clone, Debug)]
 pub struct CallOnRecord {
     /// The call.
     pub invocation_id: InvocationId,
     /// Its session.
     pub session_id: SessionId,
-    /// The tool, as its caller named it.
+    /// The tool's name in the request.
     pub tool: String,
-    /// What the model sent, as others may see it; `None` where it was not read.
+    /// The model input, redacted; `None` if it was not read.
     pub sent: Option<Value>,
-    /// The arguments it goes on with: the settings, a hook or a person may have changed what the model sent.
+    /// The arguments that it continues with: settings, a hook or an operator may have changed the model input.
     pub arguments: Option<Value>,
-    /// Who called.
+    /// The caller.
     pub principal: Principal,
-    /// Where it came in.
+    /// The face that it came through.
     pub face: String,
-    /// The caller's own id for it.
+    /// The caller's own id of the request.
     pub request_id: Option<RequestId>,
-    /// The caller's own id of the call, where its face has one beside the request's.
+    /// The caller's own id of the call, if its face has one beside the request's.
     pub native_call_id: Option<NativeCallId>,
-    /// The caller's own mark.
+    /// The caller's own correlation id.
     pub correlation_id: Option<String>,
-    /// The call that made it.
+    /// The calling call of a nested call.
     pub parent: Option<InvocationId>,
     /// When it began.
     pub began_at: Timestamp,
-    /// The last question that was asked about it, answered or not, where it has not ended.
+    /// The last approval question about it, answered or not, if it has not ended.
     pub question: Option<InvocationId>,
-    /// How it ended, where it did.
+    /// Its end, if it has ended.
     pub end: Option<EndOnRecord>,
 }
 
-/// The end of a call, as the record has it.
+/// The end of a call from the record.
 #[derive(Clone, Debug)]
 pub struct EndOnRecord {
-    /// When.
+    /// The time of the end.
     pub at: Timestamp,
     /// Its answer, the same bytes as its caller got.
     pub answer: Arc<RecordedResult>,
-    /// The events of modules that are on record, oldest first. The record keeps some of a call's progress, status and
-    /// module events, not all of them.
+    /// The recorded events of modules, oldest first. The record keeps some of a call's progress, status and module
+    /// events, not all of them.
     pub module_events: Vec<ModuleEvent>,
 }
 
 impl CallOnRecord {
-    /// Reads the records of one call, oldest first. `None` where they do not begin with its first one, or where that
-    /// cannot be read.
+    /// Reads the records of one call, oldest first. `None` if they do not begin with its first record, or if that is
+    /// unreadable.
     pub fn of(rows: &[StoredRecord]) -> Option<Self> {
         let mut rows = rows.iter().filter(|row| tells_of_its_way(row.record.kind));
         let first = rows.next()?;
@@ -106,7 +106,7 @@ impl CallOnRecord {
     }
 
     fn go_on(&mut self, at: Timestamp, way: &CallRecordBody<'_>) {
-        // A hook or a person may have changed them.
+        // A hook or an operator may have changed them.
         if let Some(changed) = way
             .arguments
             .as_ref()
@@ -144,7 +144,7 @@ fn before(at: Timestamp, micros: u64) -> Timestamp {
     at.checked_sub(Duration::from_micros(micros)).unwrap_or(at)
 }
 
-/// The question that a record asks, or answers.
+/// The question that a record asks or answers.
 pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
     match row.record.kind {
         RecordKind::Asked => row
@@ -167,7 +167,7 @@ pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
     }
 }
 
-/// What a person answered, where that is what a record tells.
+/// The operator's answer, if the record contains one.
 pub fn verdict_of(row: &StoredRecord) -> Option<Verdict> {
     let is_answer = row.record.kind == RecordKind::Decided;
     is_answer
@@ -176,7 +176,7 @@ pub fn verdict_of(row: &StoredRecord) -> Option<Verdict> {
         .map(|body| body.verdict)
 }
 
-/// Whether such a record stands on a call's way: an answer to its question may stand behind its end.
+/// Whether records of this kind describe the call's course: an answer to its question may come after its end.
 pub(super) fn tells_of_its_way(kind: RecordKind) -> bool {
     match kind {
         RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => true,

@@ -1,4 +1,4 @@
-//! The host's own endings, one constructor each: what happened, what to do, and whether a retry is safe.
+//! The endings that the host makes, one constructor each: the failure, the advice, and whether a retry is safe.
 
 mod approvals;
 mod begun;
@@ -24,14 +24,13 @@ use crate::{
     scheduling::{QueueFull, batch::BatchRefusal},
 };
 
-/// A failure made by the host.
 struct HostFailure {
     outcome: Outcome,
     error: ToolError,
 }
 
 impl HostFailure {
-    /// Nothing ran, so a retry is harmless; whether it helps is for the constructor to say.
+    /// By default a retry is harmless, because nothing ran; the constructor decides whether it can help.
     fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::Failed,
@@ -67,7 +66,7 @@ impl HostFailure {
         self
     }
 
-    /// Not allowed: only an operator can change that.
+    /// Marks that only an operator can change the answer.
     fn denied(self) -> Self {
         self.outcome(Outcome::Denied)
             .recoverable(Recoverability::Operator)
@@ -127,7 +126,7 @@ pub(crate) fn unknown_tool(
         [] => "list or search the tools to see what is there".to_owned(),
         near => format!("did you mean `{}`?", near.join("`, `")),
     };
-    // It may be one of theirs.
+    // The tool may belong to a source that is missing as a whole.
     let whole = unavailable.iter().filter(|problem| !problem.is_partial());
     let missing: BTreeSet<(&str, bool)> = whole
         .map(|problem| (&*problem.part, problem.is_declined()))
@@ -275,7 +274,7 @@ pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
     .ends()
 }
 
-/// The model did not write the arguments that were refused, so it is told who did.
+/// Names the hook that wrote the refused arguments, because the model did not write them.
 pub(crate) fn after_rewrite(hook: &str, mut ending: CallEnding) -> CallEnding {
     if let CallEnding::Failure { error, .. } = &mut ending {
         error.message = format!(
@@ -322,7 +321,7 @@ pub(crate) fn queue_full(full: &QueueFull) -> CallEnding {
     let message = match full {
         QueueFull::Shared(_) => format!("the call cannot wait for its turn: {full}"),
         QueueFull::Session { .. } => format!("the queue is full: {full} (setting `limits.queue`)"),
-        // No retry from the same place can help.
+        // A retry from the same place cannot help.
         QueueFull::HeldAbove { .. } | QueueFull::Circle => {
             return HostFailure::new(
                 ErrorClass::RateLimited,
@@ -339,7 +338,7 @@ pub(crate) fn queue_full(full: &QueueFull) -> CallEnding {
         .ends()
 }
 
-/// The caller's records would take more of the journal than it may have.
+/// The caller's records would exceed its part of the journal.
 pub(crate) fn journal_share(refusal: &ShareRefusal) -> CallEnding {
     let message = format!(
         "the call cannot be recorded: {}",
@@ -388,7 +387,7 @@ pub(crate) fn canceled_before_start(reason: CancelReason) -> CallEnding {
     .ends()
 }
 
-/// What a sibling's failure stopped is told apart: nobody wanted this very call to stop.
+/// A call that a sibling's failure stopped has an error class of its own, because its caller did not cancel it.
 fn canceled(reason: CancelReason, message: String) -> HostFailure {
     let failure = match reason {
         CancelReason::SiblingFailed { place } => {

@@ -1,7 +1,7 @@
-//! What of a result is shown, and what becomes of the rest.
+//! The size limits of a result: the part that is shown, and the handling of the rest.
 //!
-//! Runs when the result is made, before hooks see it. What is to be kept waits in the call until they have: a result
-//! that a hook withholds or replaces is never written anywhere.
+//! Runs when the result is made, before hooks see it. Parts to store wait in the call until the hooks have decided: a
+//! result that a hook withholds or replaces is never written to disk.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use toolpost_model::{
@@ -12,17 +12,17 @@ use toolpost_model::{
 use super::preview;
 use crate::{catalog::CatalogEntry, invocation::LiveCall};
 
-/// An image counts for a model by its picture, not by the letters it is sent in; providers take about this much.
+/// A model processes an image by its picture, not by the letters of its encoding; providers accept about this much.
 const IMAGE_CHARS: usize = 5 << 20;
-/// A larger text is shown by its lines, also where it is JSON: reading it in would cost more than its shape tells.
+/// A larger text is previewed by its lines, even if it is JSON: parsing it would cost more than its shape is worth.
 const LARGEST_READ_JSON: usize = 8 << 20;
-/// A part of what may be shown is shown of what may not, but not less than this.
+/// A preview is a fraction of the limit, but not less than this.
 const SMALLEST_PREVIEW: usize = 4_000;
-/// What stands for a result that is neither shown nor kept.
+/// The text in place of a result that is neither shown nor stored.
 const REDACTED: &str =
     "[redacted: the operator lets what this tool gives back be neither shown nor kept]";
 
-/// How much of a tool's results is shown in a session, and what becomes of a larger one.
+/// The limit for a tool's results in a session, and the handling of larger ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResultSizePolicy {
     /// The largest text that is shown whole, in characters.
@@ -31,7 +31,6 @@ pub(crate) struct ResultSizePolicy {
     pub(crate) readers: ResultReaderTools,
 }
 
-/// Which of the tools that read kept results the caller has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResultReaderTools {
     pub(crate) read: bool,
@@ -39,7 +38,7 @@ pub(crate) struct ResultReaderTools {
 }
 
 impl ResultSizePolicy {
-    /// The operator's word for the tool stands before the host's; the tool itself and the session only ask for less.
+    /// The operator's setting for the tool overrides the host's; the tool itself and the session can only lower it.
     pub(crate) fn of(host: usize, session: Option<usize>, entry: Option<&CatalogEntry>) -> Self {
         let declared = entry.map(|entry| &entry.declaration().interface.persistence);
         let own = declared.and_then(|declared| declared.max_inline_chars);
@@ -53,8 +52,8 @@ impl ResultSizePolicy {
                 .map(|declared| declared.strategy)
                 .unwrap_or_default(),
         ) {
-            // What a stranger says of its own tool must not put more before the model. Of a tool that is in no list, programs
-            // read the result.
+            // An outside tool's own claim must not put more before the model. Results of unlisted tools are read by
+            // programs.
             (Some(entry), PersistStrategy::Inline)
                 if entry.origin == EffectOrigin::Claimed
                     && entry.settings.persistence.keep.is_none()
@@ -71,7 +70,7 @@ impl ResultSizePolicy {
         }
     }
 
-    /// Why nothing of the tool's results is kept, where that is so.
+    /// Why results of the tool are never stored, if so.
     pub(crate) fn keeps_nothing(&self) -> Option<&'static str> {
         match self.strategy {
             PersistStrategy::Inline
@@ -86,14 +85,14 @@ impl ResultSizePolicy {
         }
     }
 
-    /// How much is shown of what is larger.
+    /// The size of the preview of a larger result.
     pub(crate) fn preview(&self) -> usize {
         match self.strategy {
             PersistStrategy::PreviewAndPersist => {
                 self.limit.min(SMALLEST_PREVIEW.max(self.limit / 5))
             }
             PersistStrategy::RefOnly | PersistStrategy::Redact => 0,
-            // What is not shown cannot be had otherwise.
+            // The hidden part is not available elsewhere.
             PersistStrategy::Inline
             | PersistStrategy::DropWithReason
             | PersistStrategy::NeverPersist => self.limit,
@@ -105,31 +104,29 @@ impl ResultSizePolicy {
     }
 }
 
-/// A part of a result that waits to be kept.
+/// A part of a result that waits to be stored.
 pub(crate) struct UnkeptPart {
     pub(crate) id: ArtifactId,
     pub(crate) name: &'static str,
     pub(crate) media_type: String,
     pub(crate) bytes: Vec<u8>,
-    /// What was taken out of it alone, beside what was taken out of the result.
+    /// The redactions in this part alone, beside those of the result.
     pub(crate) redactions: Redactions,
-    /// What the content says of it; stands there once.
+    /// The content's note about the part, which occurs once.
     pub(crate) note: String,
-    /// What it says where it could not be kept, up to the reason.
+    /// The note if the part could not be stored, up to the reason.
     pub(crate) lost: String,
 }
 
-/// What was done about a result's size.
 #[derive(Default)]
 pub(crate) struct ResultFitReport {
     pub(crate) disposition: Option<Disposition>,
     pub(crate) persistence: Option<Box<ResultPersistence>>,
     pub(crate) unkept: Vec<UnkeptPart>,
-    /// Nothing of it is to be had by any way.
+    /// Nothing of the result is available.
     pub(crate) is_redacted: bool,
 }
 
-/// Makes the output small enough to be shown.
 pub(crate) fn fit(
     live: &LiveCall,
     room: ResultSizePolicy,
@@ -144,7 +141,7 @@ pub(crate) fn fit(
     fitter.fitted
 }
 
-/// The same for a value that takes the place of the structured content alone.
+/// The same for a value that replaces the structured content alone.
 pub(crate) fn fit_structured(
     live: &LiveCall,
     room: ResultSizePolicy,
@@ -157,7 +154,7 @@ struct ResultFitter<'a> {
     live: &'a LiveCall,
     room: ResultSizePolicy,
     fitted: ResultFitReport,
-    /// What the tool itself left out. It may have kept the whole.
+    /// The tool's own cut. The tool may have stored the whole.
     cut: Option<Truncation>,
 }
 
@@ -166,13 +163,13 @@ struct OversizedPart {
     name: &'static str,
     media_type: String,
     bytes: Vec<u8>,
-    /// What is said of it before where it is.
+    /// The text before the note about the artifact.
     said: String,
-    /// What was taken out of it alone.
+    /// The redactions in this part alone.
     redactions: Redactions,
 }
 
-/// How large a part is, and how much of it is shown.
+/// The size of a part, and of its shown piece.
 #[derive(Clone, Copy)]
 struct PartExtent {
     shown: usize,
@@ -181,7 +178,7 @@ struct PartExtent {
 }
 
 impl<'a> ResultFitter<'a> {
-    /// Does with the output what the strategy says: `cut` makes its parts smaller.
+    /// Applies the strategy to the output; `cut` shortens its parts.
     fn run(
         live: &'a LiveCall,
         room: ResultSizePolicy,
@@ -205,7 +202,7 @@ impl<'a> ResultFitter<'a> {
         fitter
     }
 
-    /// Of what the tool cut, the host cannot keep the whole.
+    /// The name of the stored thing: if the tool cut its output, the host cannot store the whole.
     fn what_is_kept(&self) -> &'static str {
         if self.cut.is_some() {
             "what came of it"
@@ -216,7 +213,7 @@ impl<'a> ResultFitter<'a> {
 
     fn text(&mut self, output: &mut ToolOutput) {
         let texts = || output.content.iter().filter_map(as_text);
-        // Bytes bound characters from above, so that the common small text is never counted.
+        // The number of bytes is an upper bound of characters, so the common small text is never counted.
         if !self.room.is_over(texts().map(str::len).sum()) {
             return;
         }
@@ -259,7 +256,7 @@ impl<'a> ResultFitter<'a> {
             .splice(at..at, pieces.into_iter().map(ResultContent::text));
     }
 
-    /// What is shown of a text that is too long, what it is, and whether that was found to be JSON.
+    /// The preview of a long text, a description of it, and whether it is JSON.
     fn preview(&self, whole: &str) -> (Option<preview::Preview>, String, bool) {
         let keeps = self.room.keeps_nothing().is_none();
         let value = keeps
@@ -350,7 +347,7 @@ impl<'a> ResultFitter<'a> {
                 continue;
             }
             let bytes = bytes_of(&mut output.content[place]);
-            // Its letters were looked at; a secret may show only in what they stand for.
+            // The letters of the encoding are already redacted; a secret may be visible only in the decoded bytes.
             let (bytes, redactions) = self.without_secrets(&bytes);
             let extent = PartExtent {
                 shown: 0,
@@ -383,7 +380,7 @@ impl<'a> ResultFitter<'a> {
         (clean, redactions)
     }
 
-    /// What becomes of a part; gives back what the content is to say of it.
+    /// Applies the strategy to a part, and returns the content's text about it.
     fn put_away(&mut self, part: OversizedPart, extent: PartExtent) -> String {
         let (disposition, artifact, reason) = match self.room.strategy {
             PersistStrategy::PreviewAndPersist => {
@@ -468,7 +465,7 @@ impl<'a> ResultFitter<'a> {
                 )
             }
         };
-        // Whoever asks for the rest wants the whole, where the tool has kept it.
+        // If the tool stored the whole, the hint refers to that artifact.
         let whole = self.cut.as_ref().and_then(|cut| cut.artifact);
         output.truncated = Some(Truncation {
             shown: extent.shown as u64,
@@ -504,7 +501,8 @@ impl<'a> ResultFitter<'a> {
         }));
     }
 
-    /// A tool that kept the whole itself and shows a part of it did what is done here for the others.
+    /// Handles a tool that stored the whole itself and shows a part, so that its result looks like those that the host
+    /// cut.
     fn of_the_tool(&mut self, output: &ToolOutput) {
         let Some(Truncation {
             shown,
@@ -552,7 +550,7 @@ fn as_text(piece: &ResultContent) -> Option<&str> {
     }
 }
 
-/// The bytes that a piece stands for, taken out of it.
+/// The bytes of a piece, taken out of it.
 fn bytes_of(piece: &mut ResultContent) -> Vec<u8> {
     let decoded = |data: String| STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes());
     match piece {
@@ -571,7 +569,7 @@ fn bytes_of(piece: &mut ResultContent) -> Vec<u8> {
     }
 }
 
-/// Takes all text out, joined as a reader of text gets it, and tells where it began.
+/// Takes all text out, joined as a reader of text gets it, and returns its first place.
 fn take_text(content: &mut Vec<ResultContent>) -> (usize, String) {
     let at = content
         .iter()

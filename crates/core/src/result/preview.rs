@@ -1,13 +1,12 @@
-//! A part of a result from which a reader can tell what the whole is.
+//! Previews: a part of a result that shows the nature of the whole.
 
 mod shape;
 
 use serde_json::Value;
 
-/// Most values that are read in. Each takes up to a hundred bytes, although two are enough to write it.
+/// The limit of parsed values. Each takes up to a hundred bytes in memory, although it can be two bytes of text.
 const MOST_VALUES: usize = 400_000;
 
-/// What is shown of a result.
 pub(super) enum Preview {
     /// Its beginning and its end.
     Ends { head: String, tail: String },
@@ -16,7 +15,6 @@ pub(super) enum Preview {
 }
 
 impl Preview {
-    /// How many characters are shown.
     pub(super) fn shown(&self) -> usize {
         match self {
             Self::Ends { head, tail } => head.chars().count() + tail.chars().count(),
@@ -24,7 +22,7 @@ impl Preview {
         }
     }
 
-    /// The pieces of content that show it, with a note where the cut is.
+    /// The pieces of content of the preview, with a note at the cut.
     pub(super) fn with_note(self, note: &str) -> Vec<String> {
         match self {
             Self::Ends { head, tail } => {
@@ -37,13 +35,13 @@ impl Preview {
                 };
                 vec![format!("{head}{}[… {note} …]\n{tail}", gap(&head))]
             }
-            // In a piece of its own, so that a program can still read the first one.
+            // In a piece of its own, so that a program can still parse the first one.
             Self::Shape(json) => vec![json, format!("[… {note} …]")],
         }
     }
 }
 
-/// The value, where the text is a JSON object or array of at most `largest` bytes and not too many values.
+/// The value, if the text is a JSON object or array of at most `largest` bytes and not too many values.
 pub(super) fn as_json(text: &str, largest: usize) -> Option<Value> {
     let begins = text.trim_start().starts_with(['{', '[']);
     if begins && text.len() <= largest && value_bound(text) <= MOST_VALUES {
@@ -53,15 +51,15 @@ pub(super) fn as_json(text: &str, largest: usize) -> Option<Value> {
     }
 }
 
-/// How many values a JSON text can hold at most: each but the first stands behind a comma, a colon or a bracket.
+/// An upper bound of the values in a JSON text: each but the first follows a comma, a colon or a bracket.
 fn value_bound(json: &str) -> usize {
     json.bytes()
         .filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{'))
         .count()
 }
 
-/// Two thirds of the room for the beginning, the rest for the end: logs tell at their end how they went. Whole lines,
-/// where lines are not much longer than the room.
+/// Two thirds of the room for the beginning, the rest for the end, because logs report success or failure at their end.
+/// Whole lines, unless lines are much longer than the room.
 pub(super) fn of_text(text: &str, room: usize) -> Preview {
     let first = room - room / 3;
     let last = room / 3;
@@ -93,7 +91,7 @@ pub(super) fn of_text(text: &str, room: usize) -> Preview {
     }
 }
 
-/// Keys, types, lengths and first items, as many as there is room for.
+/// Keys, types, lengths and first items, as many as fit into the room.
 pub(super) fn of_json(value: &Value, room: usize) -> Preview {
     Preview::Shape(shape::of(value, room))
 }

@@ -1,16 +1,16 @@
-//! What can be done after a failure that a tool told: from the kind of the failure and from whether anything was changed,
-//! never from hope.
+//! The advice after a failure that a tool reported: from the error class and from whether anything was changed, never
+//! from hope.
 
 use toolpost_model::{ErrorClass, Recoverability, RetryGuidance};
 
-/// Whether the caller can get further, and what a retry needs. `untouched`: nothing was changed, or doing it twice is
-/// doing it once.
+/// Whether the caller can continue, and the conditions of a retry. `untouched`: nothing was changed, or running it
+/// twice equals running it once.
 pub(super) fn after_failure(class: ErrorClass, untouched: bool) -> (Recoverability, RetryGuidance) {
     let retry = RetryGuidance {
         safe: untouched,
         ..RetryGuidance::SAFE
     };
-    // What was half done is not undone by other arguments.
+    // Other arguments do not undo a half-done effect.
     let unless_touched = |way| {
         if untouched {
             way
@@ -58,7 +58,7 @@ pub(super) fn after_failure(class: ErrorClass, untouched: bool) -> (Recoverabili
         ErrorClass::ExecutionFailed | ErrorClass::RequestConflict => {
             (unless_touched(Recoverability::ChangeCall), retry)
         }
-        // Whoever says so does not know what was done, whatever the tool's effects are.
+        // A tool that reports this does not know its effects, whatever its declaration states.
         ErrorClass::OutcomeUnknown => (Recoverability::Never, RetryGuidance::UNSAFE),
     }
 }

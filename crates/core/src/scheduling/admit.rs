@@ -1,4 +1,4 @@
-//! The admission of a call: it waits for its batch, then for a slot and for its resources.
+//! The admission of a call: it waits for its batch, then for a slot and for its locks.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -26,7 +26,7 @@ use crate::{
 /// A call that ends within this time is acknowledged by its end.
 pub(crate) const QUICK: Duration = Duration::from_millis(2);
 
-/// Waits for the calls of its batch, then for a slot and for the resources.
+/// Waits for the calls of its batch, then for a slot and for the locks.
 pub(crate) async fn admit(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -82,7 +82,7 @@ pub(crate) async fn admit(
     };
     call.progress.queued += began.elapsed();
     if let Some(reasons) = waited_for.get() {
-        // A call whose facts changed waits once more; both are told.
+        // A call whose facts changed waits a second time; the record gets the reasons of both waits.
         let redactor = live.redactor();
         call.progress
             .met
@@ -98,7 +98,7 @@ pub(crate) async fn admit(
     }
 }
 
-/// What a call that came now would have to wait for.
+/// The waits of a call if it came now.
 pub(crate) fn look_ahead(
     host: &HostInner,
     call: &PipelineCall,
@@ -118,7 +118,7 @@ pub(crate) fn look_ahead(
     })
 }
 
-/// As its effects say, unless the operator said otherwise.
+/// The operator's setting, or else the effects.
 fn runs_alone(entry: &CatalogEntry, effects: &Effects) -> bool {
     entry
         .settings
@@ -137,7 +137,7 @@ fn take_turn(call: &mut PipelineCall, admitted: Result<Permit, QueueFull>) -> St
     }
 }
 
-/// The limits that the operator set for the tool and for its source. Of neither can nothing run.
+/// The operator's limits for the tool and for its source. At least one: with a limit of zero the call could never run.
 fn bounds(host: &HostInner, entry: &CatalogEntry) -> Vec<ConcurrencyLimit> {
     let tool = entry
         .settings

@@ -1,26 +1,29 @@
-//! The calls that a model made in one turn: who waits for whom, in which order they answer, and what the failure of one
-//! means for the others.
+//! Batches: the calls that a model made in one turn. A batch fixes which calls wait for which, the order of the
+//! answers, and the effect of one failure on the others.
 //!
-//! The host does not know a batch beforehand: its calls arrive one by one, each with its place. What follows from that:
+//! The host learns of a batch call by call: its calls arrive one by one, each with its place. The rules:
 //!
-//! - **Dependencies.** A call runs once all calls it depends on have succeeded. Where one of them ends in any other way,
-//!   it ends `sibling_canceled`. One that has not arrived is waited for as long as the caller waits, and never longer
-//!   than the host's default deadline; then the call ends `sibling_canceled`, code `dependency_missing`.
-//! - **Order.** A call is done and recorded as soon as it can be. With `preserve_terminal_order` its *answer* is given
-//!   out after those of all lower places that have arrived; with `serial` it also *begins* only after they have ended,
-//!   and never beside another serial call of its batch. A lower place that has not arrived is waited for
-//!   [`ARRIVAL`] from the call's own arrival on, and then taken for missing: callers that send in order lose
-//!   nothing, and a gap costs a moment, not the batch. A caller that cancels the call, or whose patience is over, gets
-//!   its answer at once, and so does everybody once the answers held back in the session are too large.
-//! - **Failure.** What fails a batch is any end but success, though not that a call was given up with its siblings. With
-//!   `cancel_siblings` all others that have not started end `sibling_canceled`, also those that arrive later; running
-//!   ones are told to stop where their tool's interrupt behaviour is `cancel`.
-//! - **Nonsense** ends with `invalid_arguments`: a place beyond [`MOST_CALLS`] (`batch_place`), one that is taken
-//!   (`batch_place_taken`), a call that depends on itself, also by way of others or of the serial order (`batch_cycle`).
-//!   The place counts as failed then, so that nobody waits for it. A place whose call was `rejected` may be taken again.
-//! - **Bounds.** [`MOST_BATCHES`] batches of a session are known at a time; one is forgotten when all its calls have
-//!   ended and nothing happened in it for [`KEPT`], or when its place is needed. A call that waits for its siblings
-//!   counts in the host's queue. A restart forgets batches: what depended on an answer from before it has to be sent anew.
+//! - **Dependencies.** A call runs once all calls it depends on have succeeded. If one of them ends in any other way,
+//!   the call ends `sibling_canceled`. The wait for a dependency that has not arrived lasts as long as the caller
+//!   waits, and never longer than the host's default deadline; then the call ends `sibling_canceled`, code
+//!   `dependency_missing`.
+//! - **Order.** A call runs and is recorded as soon as it can be. With `preserve_terminal_order` its *answer* is sent
+//!   after the answers of all lower places that have arrived; with `serial` it also *begins* only after those calls
+//!   have ended, and never beside another serial call of its batch. A lower place may still arrive within [`ARRIVAL`]
+//!   of the call's own arrival, and counts as missing afterwards: callers that send in order lose nothing, and a gap
+//!   delays the batch by a moment and does not block it. A caller that cancels the call, or runs out of patience, gets
+//!   its answer at once, and so does every caller of the session while the held answers are too large.
+//! - **Failure.** Any end but success fails a batch, except for a call that was canceled with its siblings. With
+//!   `cancel_siblings` all others that have not started end `sibling_canceled`, also calls that arrive later; running
+//!   ones are canceled if their tool's interrupt behaviour is `cancel`.
+//! - **Invalid places.** A call ends with `invalid_arguments` for a place beyond [`MOST_CALLS`] (`batch_place`), for a
+//!   place that is taken (`batch_place_taken`), and if it depends on itself, directly, through others or through the
+//!   serial order (`batch_cycle`). The place then counts as failed, so no call waits for it. A place whose call was
+//!   `rejected` may be taken again.
+//! - **Bounds.** [`MOST_BATCHES`] batches of a session are kept at a time; a batch is dropped when all its calls have
+//!   ended and nothing happened in it for [`KEPT`], or when its entry is needed. A call that waits for its siblings
+//!   counts in the host's queue. A restart drops all batches: calls that depend on an earlier answer have to be sent
+//!   again.
 
 mod places;
 mod state;
@@ -44,18 +47,15 @@ use state::{BatchCall, BatchState};
 
 use crate::invocation::{CancelReason, LiveCall};
 
-/// Batches of one session that are known at the same time.
 const MOST_BATCHES: usize = 64;
-/// How long a batch without running calls is known.
+/// The lifetime of a batch without running calls.
 const KEPT: Duration = Duration::from_secs(60);
 /// How long a lower place may arrive after a higher one.
 pub(crate) const ARRIVAL: Duration = Duration::from_millis(100);
-/// How many bytes of answers may be held back for their order in one session.
+/// The limit of held answers in one session, in bytes.
 const HELD_BACK: usize = 32 << 20;
-/// The longest id.
 const ID_BYTES: usize = 256;
 
-/// Why a call cannot have its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BatchRefusal {
     #[error("the batch's id has {0} bytes; the limit is {ID_BYTES}")]
@@ -72,7 +72,6 @@ pub(crate) enum BatchRefusal {
     GivenUp(u32),
 }
 
-/// The batches of one session.
 #[derive(Default)]
 pub(crate) struct SessionBatches {
     known: Mutex<HashMap<String, Arc<Batch>>>,
@@ -81,36 +80,35 @@ pub(crate) struct SessionBatches {
 
 struct Batch {
     state: Mutex<BatchState>,
-    /// Counts what happened, for those who wait for it.
+    /// Counts changes, for calls that wait for one.
     changes: watch::Sender<u64>,
     held_back: Arc<AtomicUsize>,
 }
 
-/// A call's place in its batch. Whatever becomes of the call, nobody waits for it when this is dropped.
+/// A call's place in its batch. When this is dropped, no call waits for the place any more.
 pub(crate) struct BatchMember {
     batch: Arc<Batch>,
     index: u32,
     call: InvocationId,
 }
 
-/// What a call that wants to begin is told.
+/// The answer to a call that wants to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchTurn {
-    /// It may.
+    /// The call may begin.
     Begin,
-    /// A call it depends on has ended without success, or one gave up the batch.
+    /// A dependency ended without success, or one call canceled the batch.
     GivenUp { because_of: u32 },
-    /// It has to wait.
+    /// The call has to wait.
     Wait {
-        /// Among others, for a call that has not arrived.
+        /// A dependency that has not arrived.
         missing: Option<u32>,
-        /// Not beyond this moment, if nothing happens.
+        /// The time at which to check again, if nothing changes.
         until: Option<Instant>,
     },
 }
 
 impl SessionBatches {
-    /// Takes a call's place.
     pub(crate) fn join(
         &self,
         place: &BatchPlace,
@@ -178,34 +176,34 @@ impl Batch {
     }
 }
 
-/// How a call of a batch ended, as far as its siblings care.
+/// How a call of a batch ended, as its siblings see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchCallEnd {
     Succeeded,
     Failed,
-    /// The host did not take it, so it may come again.
+    /// The host did not accept it, so it may be sent again.
     Rejected,
-    /// It was given up with its siblings, which is nobody else's failure.
+    /// It was canceled with its siblings, which counts as no failure of its own.
     GivenUp,
 }
 
 impl BatchMember {
-    /// Resolves whenever something happened in the batch.
+    /// Resolves at each change of the batch.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.batch.changes.subscribe()
     }
 
-    /// Whether the call may begin. Who is told so has its turn and keeps it.
+    /// Whether the call may begin. A call that gets `Begin` has the turn and keeps it.
     pub(crate) fn turn(&self) -> BatchTurn {
         self.batch.state.lock().turn(self.index)
     }
 
-    /// The call begins its work. From now on only what its tool's behaviour allows stops it for its siblings.
+    /// The call begins its work. From now on a sibling cancels it only if its tool's interrupt behaviour allows that.
     pub(crate) fn begin(&self, interrupt: Interrupt) -> Result<(), CancelReason> {
         self.batch.state.lock().begin(self.index, interrupt)
     }
 
-    /// The call has ended and is on record.
+    /// The call has ended and is recorded.
     pub(crate) fn end(&self, how: BatchCallEnd) {
         let stopped = self.batch.state.lock().end(self.index, self.call, how);
         for call in stopped {
@@ -214,12 +212,12 @@ impl BatchMember {
         self.batch.changed();
     }
 
-    /// Whether the answer may be given out, or until when it waits for lower places at most, if nothing happens.
+    /// Whether the answer may be sent; if not, the time at which the wait for lower places ends.
     pub(crate) fn may_answer(&self) -> Result<(), Option<Instant>> {
         self.batch.state.lock().may_answer(self.index)
     }
 
-    /// Counts the answer among those held back. `None`: there is no room, so that it is given out at once.
+    /// Counts the answer as held. `None`: there is no room, so it is sent at once.
     pub(crate) fn hold_back(&self, bytes: usize) -> Option<HeldBack> {
         let held = HeldBack {
             all: Arc::clone(&self.batch.held_back),
@@ -237,7 +235,7 @@ impl Drop for BatchMember {
     }
 }
 
-/// An answer that waits for those before it.
+/// An answer that waits for the answers before it.
 pub(crate) struct HeldBack {
     all: Arc<AtomicUsize>,
     bytes: usize,

@@ -1,8 +1,11 @@
-//! Whether a nested call would wait for ever.
+//! The check whether a nested call would wait for ever.
 //!
-//! Ordinary calls hold nothing while they wait. A nested call waits while the calls above it hold something, so two of
-//! them can wait for each other. The one that would close the circle is refused: it is a result like any other, and the
-//! code that made the call can go on without it.
+//! Ordinary calls hold nothing while they wait. A nested call waits while the calls above it hold locks, so two of them
+//! can wait for each other. The call that would close the circle is refused; its error is a result like any other, and
+//! the code that made the call can continue without it.
+//!
+//! A timeout would be the simpler remedy. But it could not distinguish a circle from a slow call, and would hold the
+//! locks of both parents until it expires. The check is exact, and runs only when a nested call has to queue.
 
 use std::collections::HashSet;
 
@@ -14,12 +17,12 @@ use super::{
     table::SchedulerTable,
 };
 
-/// A nested call that waits, or would.
+/// A nested call that waits, or would wait.
 struct WaitingChild {
     parent: Option<InvocationId>,
-    /// Who must all have ended before it can run.
+    /// The calls that must all end before it can run.
     locked_by: Vec<InvocationId>,
-    /// Of each of these one must have ended.
+    /// For each full limit, its holders: one of them must end.
     bounded_by: Vec<Vec<InvocationId>>,
 }
 
@@ -58,8 +61,12 @@ fn holders(table: &SchedulerTable, which: impl Fn(&AdmissionNeeds) -> bool) -> V
         .collect()
 }
 
-/// Whether the call that made it could never end if it waited. A running call can end when the calls it made can: those
-/// that run, and those that wait for calls that can end.
+/// Whether the calling call could never end if the nested call waited.
+///
+/// The function computes the set of running calls that can end, from nothing upwards: a call can end when all its
+/// running children can, and when all its waiting children wait only for calls that can end. The set grows until it is
+/// stable. A search for one circle in a graph would not be enough, because a limit is free as soon as any of its
+/// holders ends, while a lock needs the end of all of them.
 pub(super) fn would_close(table: &SchedulerTable, need: &AdmissionNeeds) -> bool {
     let Some(parent) = need.parent else {
         return false;

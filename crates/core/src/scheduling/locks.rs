@@ -6,8 +6,8 @@ use toolpost_model::{ResourceAccess, ResourceUse};
 
 use super::need::QueueTicket;
 
-/// Who holds what, and who waits for it. Every use also counts at the keys above its own, so that a question costs the
-/// depth of its key, not the number of calls.
+/// The holders of each lock, and the calls that wait for it. Every use also counts at the keys above its own, so a
+/// lookup costs the depth of the key, not the number of calls.
 #[derive(Default)]
 pub(super) struct LockTable {
     nodes: HashMap<Box<str>, LockNode>,
@@ -33,7 +33,7 @@ struct LockCrowd {
 }
 
 impl LockCrowd {
-    /// Whether somebody holds, or waits since before `ticket`.
+    /// Whether a call holds this, or has waited for it since before `ticket`.
     fn is_before(&self, ticket: Option<QueueTicket>) -> bool {
         let waits_longer = |ticket| self.waiting.first().is_some_and(|first| *first < ticket);
         self.holding > 0 || ticket.is_some_and(waits_longer)
@@ -61,7 +61,7 @@ impl LockHolders {
         self.readers.is_empty() && self.writers.is_empty()
     }
 
-    /// Those who wait at this very key and need not wait for one another.
+    /// The calls that wait at this key and need not wait for one another.
     fn first_in_line(&self, freed: ResourceAccess, found: &mut Vec<QueueTicket>) {
         let writer = self.writers.waiting.first();
         found.extend(writer);
@@ -72,7 +72,7 @@ impl LockHolders {
 }
 
 impl LockNode {
-    /// Those who wait beneath this key and have nobody who waits at it before them.
+    /// The calls that wait beneath this key and have no earlier rival at it.
     fn first_beneath(&self, freed: ResourceAccess, found: &mut Vec<QueueTicket>) {
         let writer = self.here.writers.waiting.first();
         if freed == ResourceAccess::Write {
@@ -92,7 +92,7 @@ impl LockNode {
     }
 }
 
-/// Up to `end` and with it: one call may wait here in several ways, and is not in its own way.
+/// The tickets up to and including `end`: one call may wait here for several uses, and does not block itself.
 fn before<'a>(
     waiting: &'a BTreeSet<QueueTicket>,
     end: Option<&'a QueueTicket>,
@@ -109,7 +109,7 @@ impl LockTable {
         self.nodes.is_empty()
     }
 
-    /// Whether nobody holds anything that conflicts, and nobody waits for it since before `ticket`, where there is one.
+    /// Whether no call holds a conflicting use, and none has waited for one since before `ticket`, if one is given.
     pub(super) fn free(&self, uses: &[ResourceUse], ticket: Option<QueueTicket>) -> bool {
         self.nodes.is_empty() || uses.iter().all(|one| self.is_free(one, ticket))
     }
@@ -143,8 +143,12 @@ impl LockTable {
         });
     }
 
-    /// Who may be free to go now that somebody no longer holds these, or no longer waits for them. More may be named
-    /// than are free, never fewer: who is not named has somebody before them who is still there.
+    /// The calls that may be free now that one call no longer holds these uses, or no longer waits for them.
+    ///
+    /// The result may name too many calls and never too few: the table checks each named call with `free`, but checks
+    /// no other. A call may be left out only if an earlier rival is still there, because that rival's end names it
+    /// again. The exact set would need a scan of the whole queue at each release, which makes a queue of n calls cost
+    /// n² (see the test with a thousand calls).
     pub(super) fn freed(&self, uses: &[ResourceUse]) -> Vec<QueueTicket> {
         let mut found = Vec::new();
         for one in uses {
@@ -181,7 +185,7 @@ impl LockTable {
     }
 }
 
-/// Whether holding `held` is enough for whoever wants `wanted`.
+/// Whether `held` is enough for a nested call that needs `wanted`.
 pub(super) fn covers(held: &ResourceUse, wanted: &ResourceUse) -> bool {
     (held.access == ResourceAccess::Write || wanted.access == ResourceAccess::Read)
         && is_beneath(wanted.key.as_str(), held.key.as_str())
@@ -247,7 +251,7 @@ mod tests {
                 let earlier = waiting[..place].iter().any(|one| collide(one, &wanted[0]));
                 prop_assert_eq!(table.free(wanted, Some(ticket(place))), free_of_holders && !earlier);
             }
-            // Whoever is free once the holder is gone is among those who are named.
+            // Every call that is free after the release must be among the named ones.
             table.release(&held);
             let named = table.freed(&held);
             for (place, one) in waiting.iter().enumerate() {

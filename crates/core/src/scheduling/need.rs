@@ -1,4 +1,4 @@
-//! What a call needs to run, and its place among those that wait.
+//! The needs of a call, and its place in the queue.
 
 use toolpost_model::{
     Effects, InvocationId, Principal, ResourceAccess, ResourceKey, ResourceUse, SessionId, ToolId,
@@ -7,17 +7,16 @@ use toolpost_model::{
 use super::{QueueFull, locks};
 use crate::{invocation::ParentCall, port::SourceIndex};
 
-/// A call that wants to run.
 pub(crate) struct AdmissionRequest<'a> {
     pub(crate) call: InvocationId,
     pub(crate) principal: &'a Principal,
     pub(crate) session: &'a SessionId,
     pub(crate) effects: &'a Effects,
-    /// Whether it must be alone in its session: as its effects say, unless the operator said otherwise.
+    /// Whether it must be alone in its session: the operator's setting, or else its effects.
     pub(crate) alone: bool,
-    /// The call that made it.
+    /// The calling call of a nested call.
     pub(crate) parent: Option<&'a ParentCall>,
-    /// Limits of its own beside those of its session and the host.
+    /// Limits of its tool and source, beside those of its session and the host.
     pub(crate) bounds: Vec<ConcurrencyLimit>,
 }
 
@@ -28,20 +27,19 @@ pub(crate) struct ConcurrencyLimit {
     pub(crate) most: usize,
 }
 
-/// What a limit is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ConcurrencyLimitSubject {
     Tool(ToolId),
     Source(SourceIndex),
 }
 
-/// The order of those who wait: nested calls before all others, since those may be waiting for the call above one;
-/// among equals who came first.
+/// The order of the queue: nested calls before all others, because an ordinary call may be waiting for the call above a
+/// nested one; otherwise by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct QueueTicket(u64);
 
 impl QueueTicket {
-    /// Above every nested ticket.
+    /// Above all nested tickets.
     pub(super) const FIRST_ORDINARY: Self = Self(1 << 63);
 
     pub(super) fn number(number: u64, nested: bool) -> Self {
@@ -57,13 +55,12 @@ impl QueueTicket {
     }
 }
 
-/// What a call needs to run.
 pub(super) struct AdmissionNeeds {
     pub(super) call: InvocationId,
     pub(super) principal: Principal,
     pub(super) session: SessionId,
-    /// The call that made it, whose slot and place in the session it has: it needs only resources, and room at its own
-    /// limits.
+    /// The calling call. A nested call uses its slot and its place in the session, and needs only locks, and room at
+    /// its own limits.
     pub(super) parent: Option<InvocationId>,
     /// It is not safe beside other calls of its session.
     pub(super) alone: bool,
@@ -72,7 +69,7 @@ pub(super) struct AdmissionNeeds {
 }
 
 impl AdmissionNeeds {
-    /// What a call needs beside what the calls above it hold.
+    /// The needs of a call beyond the locks of the calls above it.
     pub(super) fn of(wanted: AdmissionRequest<'_>) -> Result<Self, QueueFull> {
         let AdmissionRequest {
             call,
@@ -89,7 +86,8 @@ impl AdmissionNeeds {
         let missing = |wanted: &&ResourceUse| !held.iter().any(|one| locks::covers(one, wanted));
         let mut uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
         if let Some(parent) = parent {
-            // In its parent's place in the session a call cannot be alone there; among its siblings it can.
+            // A nested call cannot be alone in the session, because its parent runs there; it can be alone among the
+            // calls of its parent. A lock on a key of the parent expresses that.
             let access = if alone {
                 ResourceAccess::Write
             } else {

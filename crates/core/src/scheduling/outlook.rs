@@ -1,5 +1,5 @@
-//! What a call would have to wait for now. A short look at the table, for `explain` and for the record of a call that
-//! had to wait; nothing is taken and nobody's place changes.
+//! The waits of a call if it came now, for `explain` and for the record of a call that had to wait. It only reads the
+//! table: nothing is taken, and no place in the queue changes.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use super::{
     table::SchedulerTable,
 };
 
-/// More resources than this are not told one by one.
+/// Beyond this number, resources are not listed one by one.
 const TOLD_RESOURCES: usize = 8;
-/// More calls than this are not told by their ids.
+/// Beyond this number, calls are not listed by id.
 const TOLD_CALLS: usize = 8;
 
-/// The scheduler as a call would find it.
+/// The scheduler from the view of one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SchedulerSnapshot {
     /// The slots of the host.
@@ -29,12 +29,12 @@ pub struct SchedulerSnapshot {
     /// The limits of its tool and of its source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<OwnLimit>,
-    /// What it would hold while it runs.
+    /// The locks that it would hold while it runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<ResourceUse>,
     /// It would run alone in its session.
     pub alone: bool,
-    /// What it would wait for. Empty: it would run at once.
+    /// The reasons that it would wait for. Empty: it would run at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<WaitReason>,
     /// Why it could not even wait.
@@ -42,12 +42,12 @@ pub struct SchedulerSnapshot {
     pub refused: Option<String>,
 }
 
-/// How much of something is in use.
+/// The use of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotUse {
-    /// So many are in use.
+    /// The units in use.
     pub used: usize,
-    /// So many there are.
+    /// The limit.
     pub limit: usize,
 }
 
@@ -61,13 +61,13 @@ pub struct OwnLimit {
     pub slots: SlotUse,
 }
 
-/// One thing that a call waits for.
+/// One reason to wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitReason {
     /// A slot of the host.
     HostSlot(SlotUse),
-    /// A slot of its principal, which has its share, or as much as is lent.
+    /// A slot of its principal, which uses its share, or all that it can borrow.
     PrincipalSlot(SlotUse),
     /// A slot of its session.
     SessionSlot(SlotUse),
@@ -75,26 +75,26 @@ pub enum WaitReason {
     ToolSlot(SlotUse),
     /// A slot of its source.
     SourceSlot(SlotUse),
-    /// Something that other calls hold or wait for.
+    /// A resource that other calls hold or wait for.
     Resource {
-        /// What it is.
+        /// The resource.
         key: ResourceKey,
-        /// What the call wants it for.
+        /// The access that the call needs.
         access: ResourceAccess,
         /// Calls of the same session that hold it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         held_by: Vec<InvocationId>,
-        /// How many calls of other sessions hold it.
+        /// The number of calls of other sessions that hold it.
         others: usize,
     },
-    /// It must be alone in its session, and others run there or came before it.
+    /// It must be alone in its session, and other calls run there or came before it.
     ToBeAlone {
-        /// So many run.
+        /// The number of running calls.
         running: usize,
     },
     /// Another call of its session must be alone, and runs or came before it.
     ToBeBeside,
-    /// Others were passed over for so long that they go first.
+    /// Other calls were passed over for so long that they go first.
     Turn,
     /// Calls of its batch that must end before it.
     Batch,
@@ -156,7 +156,7 @@ impl fmt::Display for SlotUse {
 }
 
 impl WaitReason {
-    /// Takes out of it what others may not see.
+    /// Removes resource keys that the reader may not see.
     pub(crate) fn clean(&mut self, clean: impl Fn(&ResourceKey) -> Option<ResourceKey>) {
         if let Self::Resource { key, .. } = self
             && let Some(shown) = clean(key)
@@ -198,7 +198,6 @@ pub(super) fn of(table: &SchedulerTable, need: &AdmissionNeeds) -> SchedulerSnap
     }
 }
 
-/// Everything that stands in a call's way now.
 pub(super) fn reasons(table: &SchedulerTable, need: &AdmissionNeeds) -> Vec<WaitReason> {
     let mut found = Vec::new();
     for bound in &need.bounds {
@@ -226,7 +225,7 @@ pub(super) fn reasons(table: &SchedulerTable, need: &AdmissionNeeds) -> Vec<Wait
     found
 }
 
-/// What a call that needs a slot of its own waits for beside resources.
+/// The reasons of a call that needs a slot of its own, apart from resources.
 fn own_slot(table: &SchedulerTable, need: &AdmissionNeeds, ticket: QueueTicket) -> Vec<WaitReason> {
     let session = table.session_slots(&need.session);
     let mut found = Vec::new();
@@ -276,7 +275,7 @@ fn resource(table: &SchedulerTable, need: &AdmissionNeeds, wanted: &ResourceUse)
         .map(|holder| &**holder)
         .filter(|one| collides(one))
         .collect();
-    // Whose calls run beside a caller's own is not its business; that they do is.
+    // Calls of other sessions are counted and not named: their ids are not the caller's business.
     let own = |holder: &&&AdmissionNeeds| holder.session == need.session;
     let mut held_by: Vec<InvocationId> = holders
         .iter()

@@ -1,8 +1,8 @@
-//! The calls of each principal: its part of the slots and of the queue, and its turn among the other principals.
+//! The calls of each principal: its part of the slots and of the queue, and its turn among the principals.
 //!
-//! A free slot goes to the principal with the fewest running calls, among equals to the one that was served longest ago;
-//! [`SlotTurns`] then picks one of its calls. A principal gains nothing by opening many sessions. A principal that
-//! has its share is left out while others are active, and one that was passed over too often goes first.
+//! A free slot goes to the principal with the fewest running calls, among equals to the one that was served longest
+//! ago; [`SlotTurns`] then picks one of its calls. Many sessions gain a principal nothing. A principal that uses its
+//! share is left out while others are active, and one that was passed over too often goes first.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,34 +17,36 @@ use super::{
 pub(super) struct PrincipalShares {
     slots: DividedLimit,
     queue: DividedLimit,
-    /// Calls of one session that may run at the same time.
+    /// The limit of running calls of one session.
     session_most: usize,
     loads: HashMap<Principal, PrincipalLoad>,
-    /// Agents among them.
+    /// The active agents among them.
     active_agents: usize,
     running: RoleCounts,
     queued: RoleCounts,
-    /// Slots given so far.
+    /// The number of slots given so far.
     given: u64,
     arrivals: u64,
-    /// Those with calls that wait for nothing but a slot, twice: by their claim and by how long they were passed over.
+    /// The principals with calls that wait only for a slot, in two orders: by running calls, and by the time since they
+    /// were served.
     by_load: BTreeSet<(u64, ServedAt, Principal)>,
     by_wait: BTreeSet<(ServedAt, Principal)>,
 }
 
-/// What one principal has. There is one while it has anything.
+/// The calls of one principal. The entry exists while there are any.
 #[derive(Default)]
 struct PrincipalLoad {
     running: u64,
     queued: u64,
-    /// Its calls that wait for nothing but a slot; made when the first of them comes, so that a host with room never does.
+    /// Its calls that wait only for a slot. Made with the first of them, so a host with free slots never needs it.
     turns: Option<Box<SlotTurns>>,
     served: ServedAt,
-    /// How it stands in line.
+    /// Its present place in the two orders.
     shown: Option<(u64, ServedAt)>,
 }
 
-/// When a principal was last served, or began to wait: after so many slots, and among equals in the order of arrival.
+/// When a principal was last served, or began to wait: the number of slots given by then, and for equals the order of
+/// arrival.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct ServedAt {
     given: u64,
@@ -93,22 +95,20 @@ impl PrincipalShares {
         counts && self.loads.is_empty() && self.by_load.is_empty() && self.by_wait.is_empty()
     }
 
-    /// Calls that have a slot.
     pub(super) fn running(&self) -> usize {
         usize::try_from(self.running.all()).unwrap_or(usize::MAX)
     }
 
-    /// Calls that have a place in the queue.
     pub(super) fn queued(&self) -> usize {
         usize::try_from(self.queued.all()).unwrap_or(usize::MAX)
     }
 
-    /// Whether a principal may have one more slot.
+    /// Checks whether a principal may have one more slot.
     pub(super) fn check_slot(&self, principal: &Principal) -> Result<(), ShareRefusal> {
         self.check(principal, &self.slots, self.running, |load| load.running)
     }
 
-    /// Whether a principal may have one more place in the queue.
+    /// Checks whether a principal may have one more place in the queue.
     pub(super) fn check_place(&self, principal: &Principal) -> Result<(), ShareRefusal> {
         self.check(principal, &self.queue, self.queued, |load| load.queued)
     }
@@ -154,7 +154,7 @@ impl PrincipalShares {
         self.load(principal).queued += 1;
     }
 
-    /// One of its calls left the queue, and the turns before it where it was there.
+    /// One of its calls left the queue.
     pub(super) fn leave_queue(&mut self, principal: &Principal) {
         *self.queued.of(principal.role) -= 1;
         if let Some(load) = self.loads.get_mut(principal) {
@@ -163,7 +163,7 @@ impl PrincipalShares {
         self.forget_idle(principal);
     }
 
-    /// A call got a slot. `in_session` calls of its session run now.
+    /// A call got a slot; `in_session` calls of its session run now.
     pub(super) fn begin(&mut self, need: &AdmissionNeeds, in_session: usize) {
         *self.running.of(need.principal.role) += 1;
         self.given += 1;
@@ -180,7 +180,7 @@ impl PrincipalShares {
         }
     }
 
-    /// A call gave its slot back. `in_session` calls of its session still run.
+    /// A call gave its slot back; `in_session` calls of its session still run.
     pub(super) fn end(&mut self, need: &AdmissionNeeds, in_session: usize) {
         *self.running.of(need.principal.role) -= 1;
         if let Some(load) = self.loads.get_mut(&need.principal) {
@@ -193,7 +193,7 @@ impl PrincipalShares {
         self.forget_idle(&need.principal);
     }
 
-    /// A call waits for nothing but a slot.
+    /// A call now waits only for a slot.
     pub(super) fn line_up(
         &mut self,
         need: &AdmissionNeeds,
@@ -217,7 +217,7 @@ impl PrincipalShares {
         self.show(&need.principal);
     }
 
-    /// It left, or has to wait for something else again.
+    /// A call left the queue, or waits for another call again.
     pub(super) fn step_out(&mut self, need: &AdmissionNeeds, ticket: QueueTicket) {
         let Some(load) = self.loads.get_mut(&need.principal) else {
             return;
@@ -231,7 +231,7 @@ impl PrincipalShares {
         self.show(&need.principal);
     }
 
-    /// Whether a newcomer would take the slot that its session keeps for a call that was passed over.
+    /// Whether the newcomer would take the slot that its session reserves for a call that was passed over.
     pub(super) fn is_kept_from(&self, need: &AdmissionNeeds) -> bool {
         let turns = self
             .loads
@@ -240,7 +240,7 @@ impl PrincipalShares {
         turns.is_some_and(|turns| turns.is_kept_from(&need.session, &need.bounds))
     }
 
-    /// Which call goes next, if one may and has room.
+    /// The next call to admit, if one may have a slot and its limits have room.
     pub(super) fn next(&self, has_room: impl Fn(&ConcurrencyLane) -> bool) -> Option<QueueTicket> {
         if self.running.all() >= self.slots.total() {
             return None;
@@ -265,7 +265,7 @@ impl PrincipalShares {
         })
     }
 
-    /// Puts a principal where it belongs in line.
+    /// Updates a principal's place in the two orders.
     fn show(&mut self, principal: &Principal) {
         let Some(load) = self.loads.get_mut(principal) else {
             return;

@@ -19,9 +19,9 @@ use super::{
 
 pub(super) struct SchedulerTable {
     limits: SchedulerLimits,
-    /// Calls that run, nested ones too, by their ids.
+    /// Running calls, also nested ones, by id.
     pub(super) holders: HashMap<InvocationId, Arc<AdmissionNeeds>>,
-    /// Calls that run of what has a limit of its own.
+    /// The number of running calls at each limit of a tool or source.
     bounded: HashMap<ConcurrencyLimitSubject, usize>,
     sessions: HashMap<SessionId, SessionLoad>,
     pub(super) locks: LockTable,
@@ -30,22 +30,21 @@ pub(super) struct SchedulerTable {
     next_ticket: u64,
 }
 
-/// The calls of one session.
 #[derive(Default)]
 struct SessionLoad {
     running: usize,
-    /// One of the running ones must be alone.
+    /// One of the running calls must be alone.
     alone: bool,
-    /// Calls in the queue, of every kind.
+    /// The calls in the queue, of every kind.
     queued: usize,
-    /// Those of them that want a slot of their own.
+    /// The ones among them that need a slot of their own.
     waiting: BTreeSet<QueueTicket>,
-    /// Those of these that must be alone.
+    /// The ones among these that must be alone.
     waiting_alone: BTreeSet<QueueTicket>,
 }
 
 impl SessionLoad {
-    /// Whether a call may run beside those of its session that run and those that came before it.
+    /// Whether a call may run beside the running and the earlier calls of its session.
     fn lets_in(&self, alone: bool, ticket: QueueTicket) -> bool {
         let is_first =
             |waiting: &BTreeSet<QueueTicket>| waiting.first().is_none_or(|first| *first >= ticket);
@@ -56,7 +55,7 @@ impl SessionLoad {
         }
     }
 
-    /// Who may be let in now that a call has left: the first that must be alone, and all before it.
+    /// The calls to check after a call has left: all up to the first that must be alone.
     fn freed(&self) -> Vec<QueueTicket> {
         let alone = self.waiting_alone.first();
         let before = self
@@ -77,12 +76,11 @@ pub(super) struct QueuedCall {
     waits_for: WaitsFor,
 }
 
-/// What a call in the queue waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitsFor {
-    /// Running calls, or earlier ones in the queue, that use what it needs.
+    /// Calls with a conflicting use, running or earlier in the queue.
     Others,
-    /// Nothing but a slot.
+    /// Only a slot.
     Slot,
 }
 
@@ -100,7 +98,7 @@ impl SchedulerTable {
         }
     }
 
-    /// Whether nothing of any call is left.
+    /// Whether no trace of any call is left.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         let calls = self.holders.is_empty() && self.waiting.is_empty() && self.sessions.is_empty();
@@ -145,14 +143,14 @@ impl SchedulerTable {
         }
     }
 
-    /// Whether its session lets a call in beside those that run and those that came before it.
+    /// Whether its session admits a call beside the running and the earlier calls.
     pub(super) fn lets_in(&self, need: &AdmissionNeeds, ticket: QueueTicket) -> bool {
         self.sessions
             .get(&need.session)
             .is_none_or(|load| load.lets_in(need.alone, ticket))
     }
 
-    /// Admits a newcomer that is in nobody's way.
+    /// Admits a newcomer at once if no other call is in its way and it is in no other call's way.
     pub(super) fn admit_at_once(&mut self, need: &Arc<AdmissionNeeds>) -> bool {
         if !self.has_room(&need.bounds) {
             return false;
@@ -184,7 +182,7 @@ impl SchedulerTable {
         Ok(self.line_up(need, admit))
     }
 
-    /// Puts a call at the end of the queue, whether or not there is room.
+    /// Puts a call at the end of the queue, even if the queue is full.
     pub(super) fn line_up(
         &mut self,
         need: &Arc<AdmissionNeeds>,
@@ -212,8 +210,8 @@ impl SchedulerTable {
         ticket
     }
 
-    /// A principal may fill its part of the queue, and one session half of the queue, so that neither keeps the others
-    /// out.
+    /// A principal may fill its part of the queue, and one session half of the queue, so that neither shuts out the
+    /// others.
     pub(super) fn check_room(
         &self,
         principal: &Principal,
@@ -244,7 +242,8 @@ impl SchedulerTable {
 
     pub(super) fn let_go(&mut self, principal: &Principal, session: &SessionId) {
         self.left_queue(principal, session);
-        // That may have been the last call of the only other agent, beside which the rest had only their shares.
+        // This may have been the last call of the only other agent; the remaining agent may now borrow beyond its
+        // share.
         if !self.waiting.is_empty() {
             self.give_turns();
         }
@@ -260,7 +259,7 @@ impl SchedulerTable {
         }
     }
 
-    /// Takes a call out of the queue. `false`: it was not there.
+    /// Removes a call from the queue. `false`: it was not there.
     pub(super) fn leave(&mut self, ticket: QueueTicket) -> bool {
         let Some(waiting) = self.unqueue(ticket) else {
             return false;
@@ -269,7 +268,6 @@ impl SchedulerTable {
         true
     }
 
-    /// Gives back what a call had.
     pub(super) fn release(&mut self, need: &AdmissionNeeds) {
         self.locks.release(&need.uses);
         self.holders.remove(&need.call);
@@ -317,12 +315,12 @@ impl SchedulerTable {
         })
     }
 
-    /// Whether a call waits for nothing but a slot: no running call and no earlier one in the queue is in its way.
+    /// Whether a call waits only for a slot: no running and no earlier queued call conflicts with it.
     fn is_free(&self, need: &AdmissionNeeds, ticket: QueueTicket) -> bool {
         self.lets_in(need, ticket) && self.locks.free(&need.uses, Some(ticket))
     }
 
-    /// A call has left, from the queue or at its end: finds out whom that lets go on, and gives out the slots.
+    /// A call has left the queue or ended: finds the calls that may continue, and gives out slots.
     fn freed(&mut self, need: &AdmissionNeeds) {
         if self.waiting.is_empty() {
             return;
@@ -338,7 +336,7 @@ impl SchedulerTable {
         self.give_turns();
     }
 
-    /// Looks whether these still wait for others.
+    /// Checks whether these calls still wait for other calls.
     fn look_again(&mut self, tickets: impl IntoIterator<Item = QueueTicket>) {
         for ticket in tickets.into_iter().filter(|ticket| !ticket.is_nested()) {
             let Some(waiting) = self.waiting.get(&ticket) else {
@@ -363,7 +361,12 @@ impl SchedulerTable {
         }
     }
 
-    /// Admits everybody who can go now.
+    /// Admits every call that can run now.
+    ///
+    /// Nested calls come first and look only at the holders of locks (`free` without a ticket), not at the queue. An
+    /// ordinary call earlier in the queue may be waiting for the parent of the nested call; if the nested call queued
+    /// behind it, neither could ever run. The price is that a nested call may take a lock from an ordinary call that
+    /// was ready, so each call is checked again right before its admission.
     fn give_turns(&mut self) {
         let nested = self.waiting.range(..QueueTicket::FIRST_ORDINARY);
         let nested: Vec<QueueTicket> = nested.map(|(ticket, _)| *ticket).collect();
@@ -382,7 +385,7 @@ impl SchedulerTable {
             if self.is_free(&waiting.need, ticket) {
                 self.admit(ticket);
             } else {
-                // A nested call came between. Whoever is freed by its end is looked at again.
+                // A nested call took one of its locks in between. The end of the nested call checks this one again.
                 let need = Arc::clone(&waiting.need);
                 self.set_waits_for(ticket, WaitsFor::Others);
                 self.principals.step_out(&need, ticket);
@@ -395,7 +398,8 @@ impl SchedulerTable {
             return;
         };
         self.take(&waiting.need);
-        // A caller that left in this very moment gives the slot back itself: only it knows that it left.
+        // An error means that the caller stopped waiting in this moment. Its guard then finds no queue place to leave
+        // and releases the slot; a release here as well would give the slot back twice.
         let _ = waiting.admit.send(());
     }
 

@@ -41,13 +41,13 @@ fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Ar
     )
 }
 
-/// Everything is for whoever comes first: how callers divide it is tested in `shares`.
+/// No shares: the first caller gets everything. The tests in `shares` cover the division.
 const UNDIVIDED: ShareRules = ShareRules {
     share: 100,
     operator_reserve: 0,
 };
 
-/// The one whose sessions these are.
+/// The owner of these sessions.
 fn caller() -> Principal {
     Principal::agent("caller")
 }
@@ -86,7 +86,7 @@ async fn admitted(
         .await
 }
 
-/// Admits at once, or says that it would have to wait.
+/// Admits at once, or fails if the call would have to wait.
 fn try_admit(
     scheduler: &Arc<Scheduler>,
     who: &str,
@@ -164,7 +164,7 @@ fn a_waiting_writer_is_not_overtaken_and_one_who_leaves_frees_the_way() {
     assert_eq!(scheduler.load(), (0, 0));
 }
 
-/// Callers that leave at the very moment they are admitted must give back exactly what they were given.
+/// Callers that leave in the moment of their admission must give back exactly the slot that they got.
 #[test]
 fn leaving_while_being_admitted_gives_back_once() {
     let scheduler = scheduler(2, 2, 64);
@@ -214,7 +214,7 @@ fn one_session_cannot_keep_the_others_out_of_the_queue() {
 
 type Admission = Pin<Box<dyn Future<Output = Result<Permit, QueueFull>>>>;
 
-/// Calls in the queue, each polled when asked for.
+/// Calls in the queue, each polled on request.
 struct Queue {
     scheduler: Arc<Scheduler>,
     waiting: Vec<(String, Admission)>,
@@ -239,7 +239,7 @@ impl Queue {
         self.waiting.push((who.to_owned(), one));
     }
 
-    /// Those who were admitted meanwhile, with what they hold.
+    /// The calls admitted since the last look, with their permits.
     fn admitted(&mut self) -> Vec<(String, Permit)> {
         let mut admitted = Vec::new();
         self.waiting
@@ -270,7 +270,7 @@ fn a_free_slot_goes_to_the_session_with_the_fewest_running_calls_and_then_to_who
     }
     let mut kept = Vec::new();
     for expected in ["d", "c", "a", "b"] {
-        // Two of the flooding session end, then its last one, then that of `b`.
+        // Two calls of the flooding session end, then its last one, then that of `b`.
         drop(running.next());
         let admitted = queue.admitted();
         assert_eq!(
@@ -284,7 +284,7 @@ fn a_free_slot_goes_to_the_session_with_the_fewest_running_calls_and_then_to_who
     }
 }
 
-/// Somebody with a long call would never have the fewest running ones while others keep coming.
+/// A session with one long call never has the fewest running calls while others keep coming.
 #[test]
 fn a_session_that_is_passed_over_goes_first_in_the_end() {
     let scheduler = scheduler(2, 2, 512);
@@ -350,7 +350,7 @@ fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
         assert!(round < 4 * super::turns::PATIENCE, "it never came");
         queue.add(&format!("fresh {round}"), &read("/x"), one());
         queue.add("busy", &read("/x"), Vec::new());
-        // A slot of the session comes free while the tool is taken, and the other way round.
+        // A slot of the session becomes free while the tool is busy, and the other way round.
         busy.remove(0);
         for (who, permit) in queue.admitted() {
             assert_eq!(who, "busy");
@@ -420,7 +420,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     assert!(first.as_mut().now_or_never().is_some());
 }
 
-/// What one release costs must not grow with the square of what waits.
+/// The cost of one release must not grow with the square of the queue.
 #[test]
 fn a_thousand_waiting_calls_are_admitted_in_order_one_by_one() {
     let scheduler = scheduler(8, 8, 4_096);

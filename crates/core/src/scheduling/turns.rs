@@ -1,9 +1,9 @@
 //! The order of one principal's sessions, among calls that wait only for a slot.
 //!
-//! Calls with the same limits of their own stand in one lane. A lane with room lets the session with the fewest running
-//! calls go first, then who waits longest. That alone would let a session with one long call wait for as long as others
-//! keep coming, so a session that was passed over [`PATIENCE`] times goes before all others, and keeps its own last slot
-//! for the call that was passed over.
+//! Calls with the same limits of their own form one lane. A lane with room serves the session with the fewest running
+//! calls first, then the longest wait. With that rule alone a session with one long call would wait for as long as
+//! others keep coming, so a session that was passed over [`PATIENCE`] times goes before all others, and reserves its
+//! own last slot for the call that was passed over.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,34 +11,35 @@ use toolpost_model::SessionId;
 
 use super::need::{ConcurrencyLimit, QueueTicket};
 
-/// How many slots may go to others while a session waits in a lane, or a principal in line.
+/// The number of slots that may go to others while a session waits in a lane, or a principal waits for its turn.
 pub(super) const PATIENCE: u64 = 64;
 
-/// The limits of their own that calls share.
+/// Limits of tool and source that several calls share.
 pub(super) type ConcurrencyLane = Vec<ConcurrencyLimit>;
 
 pub(super) struct SlotTurns {
-    /// Calls of one session that may run at the same time.
+    /// The limit of running calls of one session.
     session_most: usize,
-    /// Slots given so far.
+    /// The number of slots given so far.
     given: u64,
     lanes: BTreeMap<ConcurrencyLane, LaneOrder>,
     sessions: HashMap<SessionId, SessionReadyCalls>,
 }
 
-/// The sessions of one lane that have a slot left, twice: by their claim and by how long they were passed over.
+/// The sessions of one lane that have a slot left, in two orders: by running calls, and by the time since they were
+/// served.
 #[derive(Default)]
 struct LaneOrder {
     by_load: BTreeSet<(usize, QueueTicket)>,
     by_wait: BTreeSet<(u64, QueueTicket)>,
 }
 
-/// The calls of one session that wait for nothing but a slot. There is one while there are such calls.
+/// The calls of one session that wait only for a slot. The entry exists while there are any.
 #[derive(Default)]
 struct SessionReadyCalls {
     running: usize,
     lanes: BTreeMap<ConcurrencyLane, InLane>,
-    /// What stands in the lanes for it.
+    /// The session's present entries in the lanes.
     shown: Vec<LaneEntry>,
 }
 
@@ -51,12 +52,17 @@ struct LaneEntry {
 
 struct InLane {
     tickets: BTreeSet<QueueTicket>,
-    /// How many slots had been given when the session last got one here, or began to wait.
+    /// The number of slots given when the session last got one here, or began to wait.
     since: u64,
 }
 
 impl SessionReadyCalls {
-    /// The lane that the session keeps its last slot for.
+    /// The lane that the session reserves its last slot for.
+    ///
+    /// Precedence in the lane is not enough. A call of a busy tool waits until the tool has room, and in a full session
+    /// the slot that comes free at that moment is taken by a call of another lane, again and again: the session and the
+    /// tool never have room at the same time. So after [`PATIENCE`] slots the session gives its last slot to no other
+    /// lane, even if the slot stays unused for a while.
     fn kept_for(&self, session_most: usize, given: u64) -> Option<&ConcurrencyLane> {
         if self.running + 1 < session_most {
             return None;
@@ -80,7 +86,7 @@ impl SlotTurns {
         self.sessions.is_empty()
     }
 
-    /// A call waits for nothing but a slot.
+    /// A call now waits only for a slot.
     pub(super) fn add(
         &mut self,
         session: &SessionId,
@@ -102,7 +108,7 @@ impl SlotTurns {
         self.show(session);
     }
 
-    /// It left, or has to wait for something else again.
+    /// A call left the queue, or waits for another call again.
     pub(super) fn remove(
         &mut self,
         session: &SessionId,
@@ -121,7 +127,7 @@ impl SlotTurns {
         self.show(session);
     }
 
-    /// A slot was given, to this session, in this lane.
+    /// This session got a slot in this lane.
     pub(super) fn given(&mut self, session: &SessionId, running: usize, lane: &ConcurrencyLane) {
         self.given += 1;
         let since = self.given;
@@ -135,7 +141,7 @@ impl SlotTurns {
         self.show(session);
     }
 
-    /// A slot came back from this session.
+    /// A call of this session gave its slot back.
     pub(super) fn returned(&mut self, session: &SessionId, running: usize) {
         let Some(ready) = self.sessions.get_mut(session) else {
             return;
@@ -144,14 +150,14 @@ impl SlotTurns {
         self.show(session);
     }
 
-    /// Whether a newcomer would take the slot that its session keeps for a call that was passed over.
+    /// Whether a newcomer would take the slot that its session reserves for a call that was passed over.
     pub(super) fn is_kept_from(&self, session: &SessionId, lane: &ConcurrencyLane) -> bool {
         let ready = self.sessions.get(session);
         let kept = ready.and_then(|ready| ready.kept_for(self.session_most, self.given));
         kept.is_some_and(|kept| kept != lane)
     }
 
-    /// Who goes next, if one of the lanes with room has somebody.
+    /// The next call of the lanes with room.
     pub(super) fn next(&self, has_room: impl Fn(&ConcurrencyLane) -> bool) -> Option<QueueTicket> {
         let open = || {
             self.lanes
@@ -171,7 +177,7 @@ impl SlotTurns {
             .map(|(_, ticket)| *ticket)
     }
 
-    /// Puts the session where it belongs in every lane it waits in.
+    /// Updates the session's entries in all its lanes.
     fn show(&mut self, session: &SessionId) {
         let Some(ready) = self.sessions.get_mut(session) else {
             return;

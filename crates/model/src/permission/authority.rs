@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Behavior, RuleRef};
 
-/// The name of an authority: a letter, then letters, digits, `_` and `-`, 64 characters at most.
+/// The name of an authority: a letter, then letters, digits, `_` and `-`; at most 64 characters.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -77,12 +77,12 @@ pub enum AuthorityKind {
     Program,
     /// A policy endpoint that is asked over HTTP.
     Endpoint,
-    /// Code of the embedder.
+    /// Code of the program that embeds the host.
     Embedded,
 }
 
 impl AuthorityKind {
-    /// The word in records and on the screen.
+    /// The name in records and on the screen.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Program => "program",
@@ -100,7 +100,7 @@ pub struct DelegatedVote {
     /// Its kind. `None`: this host has no authority of that name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kind: Option<AuthorityKind>,
-    /// The vote. Without a decision it is `deny`.
+    /// The vote; `deny` if the authority gave no decision.
     pub behavior: Behavior,
     /// The reason in the authority's own words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -108,15 +108,15 @@ pub struct DelegatedVote {
     /// Why the authority gave no decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fault: Option<String>,
-    /// The rule that delegates to it; of several, the first.
+    /// The rule that delegates to it; the first, if several do.
     pub rule: RuleRef,
-    /// The answer was kept from an earlier call with the same input.
+    /// The vote was cached from an earlier call with the same input.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub cached: bool,
-    /// When it was asked, in microseconds from the request on.
+    /// When the host asked, in microseconds after the request.
     #[serde(default)]
     pub at_us: u64,
-    /// How long the answer took.
+    /// The duration of the request, in microseconds.
     #[serde(default)]
     pub duration_us: u64,
 }

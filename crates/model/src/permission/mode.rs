@@ -1,4 +1,4 @@
-//! What happens where no rule speaks.
+//! Modes: the default when no rule matches.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Behavior;
 use crate::{EffectClass, SandboxProfile};
 
-/// What happens where no rule speaks.
+/// The default when no rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Mode")]
@@ -20,15 +20,15 @@ pub enum PermissionMode {
     Plan,
     /// Reads and workspace writes run; everything else asks.
     Edits,
-    /// Whatever stays in the workspace or in the sandbox runs; what would leave it asks.
+    /// Calls that stay in the workspace or in the sandbox run; calls that would leave it ask.
     Sandboxed,
-    /// Reads run; whatever would ask is denied, also where a rule asks.
+    /// Reads run; every call that would ask is denied, also when a rule asks.
     NeverAsk,
     /// Everything runs that no rule denies or asks about.
     Bypass,
 }
 
-/// Not a mode.
+/// The text is no mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a mode; the modes are plan, never-ask, default, edits, sandboxed, bypass")]
 pub struct ModeError(pub String);
@@ -44,7 +44,7 @@ impl PermissionMode {
         Self::Bypass,
     ];
 
-    /// The word in configuration and flags.
+    /// The name in configuration and flags.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -56,7 +56,7 @@ impl PermissionMode {
         }
     }
 
-    /// What the mode says of a class; `confined` is the profile that the host enforces on it, where it does.
+    /// The mode's behavior for a class. `confined` is the profile that the host enforces on the call, if any.
     pub fn behavior(self, class: EffectClass, confined: Option<SandboxProfile>) -> Behavior {
         if class == EffectClass::Read {
             return Behavior::Allow;
@@ -75,7 +75,7 @@ impl PermissionMode {
         }
     }
 
-    /// The stricter of two, for configuration that may only restrict.
+    /// The stricter of two modes, for configuration that may only restrict.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let place = |mode: Self| Self::ALL.iter().position(|&each| each == mode);

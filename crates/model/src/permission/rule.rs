@@ -1,4 +1,4 @@
-//! One rule: what it says, of which calls, who wrote it and where.
+//! One rule: its behavior, its selector, its author and its place.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use serde_json::Value;
 use super::{AuthorityName, Behavior, Principal, Selector, selector::matches_any};
 use crate::Declaration;
 
-/// Where a rule comes from. The order is that of standing: what is named first in an explanation. It never lets an
-/// allow beat a deny.
+/// The origin of a rule. The order is that of precedence: explanations name the first origin first. It never lets an
+/// allow override a deny.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RuleOrigin {
-    /// The file of the machine's owner.
+    /// The file of the machine's administrator.
     Policy,
     /// The command line: a flag, or a file it names.
     Cli,
-    /// Said for one session by whoever approved a call in it.
+    /// An operator's answer to an approval question, for one session.
     Session,
-    /// Remembered for this workspace from an approval.
+    /// An operator's answer to an approval question, remembered for this workspace.
     Local,
     /// The file found in the workspace.
     Project,
@@ -45,7 +45,7 @@ impl RuleOrigin {
         Self::Builtin,
     ];
 
-    /// The word in records and on the screen.
+    /// The name in records and on the screen.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -59,7 +59,7 @@ impl RuleOrigin {
     }
 }
 
-/// Whether a person who approves a call that a rule asked about may be offered not to be asked again.
+/// Whether the approval question of such a rule offers to remember the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Remember")]
@@ -71,50 +71,51 @@ pub enum RememberOffer {
     Never,
 }
 
-/// What a rule's author expects of it. Tried when the rule is loaded.
+/// Examples that a rule's author wrote as tests. The host checks them when it loads the rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuleTests {
     /// Commands, paths or requests (`POST https://host/path`) as texts, or whole arguments as objects, that the rule
-    /// must speak of.
+    /// must match.
     #[serde(rename = "match")]
     pub matching: Vec<Value>,
-    /// The same that it must not speak of.
+    /// The same, for calls that the rule must not match.
     pub not_match: Vec<Value>,
 }
 
 impl RuleTests {
-    /// Whether there is nothing to try.
+    /// Whether there are no tests.
     pub fn is_empty(&self) -> bool {
         self.matching.is_empty() && self.not_match.is_empty()
     }
 }
 
-/// One rule an operator wrote: `allow write_file(src/**)`, `ask class:write`, `deny shell(rm *)`,
-/// `delegate opa shell(git push *)`.
+/// One rule of an operator: `allow write_file(src/**)`, `ask class:write`, `deny shell(rm *)`, `delegate opa shell(git
+/// push *)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it says. Of a rule that delegates this is `Deny`: code that does not know the authority's vote denies.
+    /// The rule's behavior. For a rule that delegates it is `Deny`, so code that does not know the authority's vote
+    /// denies.
     pub effect: Behavior,
-    /// The authority that it delegates the decision to.
+    /// The authority of a rule that delegates.
     pub delegate: Option<AuthorityName>,
-    /// Of which calls.
+    /// The calls that the rule applies to.
     pub selector: Selector,
-    /// Where it comes from.
+    /// The origin of the rule.
     pub origin: RuleOrigin,
     /// File and line, or the flag.
     pub place: String,
     /// Its name, for records and messages.
     pub id: Option<String>,
-    /// Why, in the operator's words; the model is told.
+    /// The operator's reason; the model reads it.
     pub reason: Option<String>,
-    /// Of whose calls: a name, with `*` for any characters. `None`: everybody's.
+    /// The callers that the rule applies to: a name, with `*` for any characters. `None`: every caller.
     pub principal: Option<String>,
-    /// When it stops to speak.
+    /// When the rule expires.
     pub expires: Option<Timestamp>,
-    /// Whether its asks may be answered for later calls too.
+    /// Whether its questions offer to remember the answer.
     pub remember: RememberOffer,
-    /// What its author expects of it.
+    /// The author's tests.
     pub tests: RuleTests,
 }
 
@@ -135,12 +136,12 @@ pub enum RuleError {
     /// Not a class.
     #[error("`{0}` is not a class; the classes are read, write, network, execute, unknown")]
     Class(String),
-    /// Something that can match no tool.
+    /// A pattern that can match no tool.
     #[error(
         "`{0}` is not a tool name; names hold letters, digits and `_-./:`, with `*` for any of them"
     )]
     Tool(String),
-    /// A bracket without its partner, or nothing in between.
+    /// A bracket without its partner, or an empty pair.
     #[error("`{0}` has a matcher that is empty or not closed")]
     Matcher(String),
     /// Not `[/pointer op value]`.
@@ -151,7 +152,7 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// The word that a rule begins with which delegates.
+    /// The first word of a rule that delegates.
     pub const DELEGATE: &str = "delegate";
 
     /// A plain rule.
@@ -210,8 +211,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// Whether it is about calls of this tool by name. An `allow` must name the tool exactly; `ask` and `deny` are
-    /// generous. `false` for rules about a class, a path or a request.
+    /// Whether the rule names this tool. An `allow` must name the tool exactly; `ask` and `deny` match more generously.
+    /// `false` for rules about a class, a path or a request.
     pub fn names_tool(&self, tool: &Declaration) -> bool {
         match (&self.selector, self.effect) {
             (Selector::Tool { tools, .. }, Behavior::Allow) => tools.names_exactly(tool),
@@ -230,7 +231,7 @@ impl Rule {
         }
     }
 
-    /// Whether it speaks of this caller's calls at this time.
+    /// Whether the rule applies to this caller's calls at this time.
     pub fn speaks_of(&self, principal: &Principal, at: Timestamp) -> bool {
         self.principal
             .as_ref()
@@ -248,12 +249,12 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule as a record names it.
+/// A rule, as records name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleRef {
     /// The rule's line.
     pub rule: String,
-    /// Where it comes from.
+    /// The origin of the rule.
     pub origin: RuleOrigin,
     /// File and line, or the flag.
     pub place: String,

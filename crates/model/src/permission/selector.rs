@@ -1,4 +1,4 @@
-//! Which calls a rule speaks of.
+//! Selectors: the part of a rule that matches calls.
 
 use std::{fmt, str::FromStr};
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 use super::RuleError;
 use crate::{Declaration, EffectClass, Provenance, ToolId};
 
-/// Which calls a rule speaks of.
+/// The calls that a rule applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// Calls of tools: all of them, or those whose subject and arguments fit.
+    /// Calls of tools: all of them, or the ones with a matching subject and arguments.
     Tool {
-        /// Which tools.
+        /// The tools.
         tools: ToolPattern,
-        /// What the call must be about, in the words of the tool's own arguments: a command, a path, a request.
+        /// The subject of the call in terms of the tool's own arguments: a command, a path, a request.
         matcher: Option<String>,
-        /// What its arguments must hold, all of it.
+        /// Conditions on the arguments; all must hold.
         conditions: Vec<ArgumentCondition>,
     },
     /// Calls by class.
     Class(EffectClass),
-    /// Whatever reads such a path, by whichever tool: `fs.read(**/.env)`.
+    /// Calls of any tool that read such a path: `fs.read(**/.env)`.
     Reads(String),
-    /// Whatever writes such a path: `fs.write(src/**)`.
+    /// Calls of any tool that write such a path: `fs.write(src/**)`.
     Writes(String),
-    /// Whatever talks to such a URL: `net(POST https://api.example.com/*)`.
+    /// Calls of any tool that request such a URL: `net(POST https://api.example.com/*)`.
     Reaches(String),
 }
 
@@ -43,8 +43,8 @@ impl Selector {
 /// Tools by name, alias or id; `*` stands for any characters.
 ///
 /// A pattern is read in two ways. [`matches`](Self::matches) is generous, for rules and settings that deny, ask or
-/// restrict. [`names_exactly`](Self::names_exactly) is for everything that loosens: the names of outside tools are chosen
-/// by their authors, so a name alone must not gain anything.
+/// restrict. [`names_exactly`](Self::names_exactly) is for rules and settings that allow or loosen: outside authors
+/// choose the names of their tools, so a name alone must not gain anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToolPattern(String);
 
@@ -59,7 +59,7 @@ impl ToolPattern {
         &self.0
     }
 
-    /// Whether it names this tool: by id, by name, by the form that both have on the wire, or by an alias.
+    /// Whether the pattern matches this tool: by id, by name, by the wire form of either, or by an alias.
     pub fn matches(&self, id: &ToolId, aliases: &[String]) -> bool {
         let fits = |name: &str| self.matches_name(name);
         fits(id.as_str())
@@ -68,16 +68,16 @@ impl ToolPattern {
             || aliases.iter().any(|alias| fits(alias))
     }
 
-    /// Whether a rule that allows or a setting that loosens means this tool.
+    /// Whether a rule that allows, or a setting that loosens, applies to this tool.
     ///
-    /// Compiled-in tools and declared commands are meant by every name they have. Any other tool is meant by its id only
-    /// (`source.tool`, or `source__tool` as agents see it), so the pattern must have a `.` or a `__`: `allow shell` never
-    /// means the `shell` of an MCP server, and neither does `allow *`.
+    /// Compiled-in tools and declared commands match by every name they have. Any other tool matches by its id only
+    /// (`source.tool`, or `source__tool` as agents see it), so the pattern must contain a `.` or a `__`: `allow shell`
+    /// never applies to the `shell` of an MCP server, and neither does `allow *`.
     pub fn names_exactly(&self, tool: &Declaration) -> bool {
         self.names_tool_exactly(&tool.tool_id, &tool.aliases, tool.provenance)
     }
 
-    /// [`names_exactly`](Self::names_exactly) for a tool whose declaration is not at hand.
+    /// [`names_exactly`](Self::names_exactly) for code that has the id and the aliases instead of the declaration.
     pub fn names_tool_exactly(
         &self,
         id: &ToolId,
@@ -98,12 +98,12 @@ impl ToolPattern {
         }
     }
 
-    /// Whether it has a `.` or `__`, and so speaks of ids rather than of bare names.
+    /// Whether the pattern has a `.` or `__`, and so matches ids rather than bare names.
     pub fn is_qualified(&self) -> bool {
         self.0.contains('.') || self.0.contains("__")
     }
 
-    /// Whether it fits one name.
+    /// Whether the pattern matches one name.
     pub fn matches_name(&self, name: &str) -> bool {
         matches_any(&self.0, name)
     }
@@ -131,12 +131,12 @@ pub fn matches_any(pattern: &str, text: &str) -> bool {
     last.map_or(rest.is_empty(), |last| rest.ends_with(last))
 }
 
-/// What one argument must hold.
+/// A condition on one argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentCondition {
-    /// Which argument, as a JSON pointer.
+    /// The argument, as a JSON pointer.
     pub pointer: String,
-    /// How it is compared, and with what. `None`: it must be there, and be neither `null` nor `false`.
+    /// The comparison and its value. `None`: the argument must be present, and be neither `null` nor `false`.
     pub compared: Option<(ArgumentComparison, Value)>,
 }
 
@@ -181,7 +181,7 @@ impl ArgumentComparison {
 }
 
 impl ArgumentCondition {
-    /// Whether arguments meet it.
+    /// Whether the arguments meet the condition.
     pub fn holds(&self, arguments: &Value) -> bool {
         let found = arguments.pointer(&self.pointer);
         let Some((comparison, wanted)) = &self.compared else {
@@ -282,7 +282,7 @@ fn conditions_of(text: &str) -> Result<Vec<ArgumentCondition>, RuleError> {
         .collect()
 }
 
-/// At commas that stand in no quoted text.
+/// Splits at commas outside of quoted text.
 fn split_outside_quotes(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! A file from the network or this machine: a zip archive, which is unpacked, or anything else, which is kept as it is.
+//! A file from the network or this machine: a zip archive is unpacked, any other file is kept as it is.
 
 use std::{
     collections::HashSet,
@@ -19,7 +19,7 @@ use crate::supply::{ModuleSetupProgress, ModuleSupply, SetupProgressSink};
 
 /// The largest file that is fetched.
 const ARCHIVE_BYTES: u64 = 256 << 20;
-/// All that may come out of it: more is a trap, or no module.
+/// The limit of the unpacked bytes: a larger archive is a trap, or no module.
 const UNPACKED_BYTES: u64 = 1 << 30;
 const MOST_ENTRIES: usize = 20_000;
 /// How long a download may take.
@@ -29,7 +29,7 @@ const REPORT_EVERY: u64 = 256 << 10;
 /// The download, beside the folder that it is unpacked into.
 const DOWNLOAD: &str = "download";
 
-/// Why an archive is not kept.
+/// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub(super) enum ArchiveError {
     Twice(String),
 }
 
-/// Fetches `url` into the folder `unpacked` of `staging`, which is empty. SHA-256 of the bytes that came, in hex.
+/// Fetches `url` into the empty folder `unpacked` of `staging`. Returns the SHA-256 of the download, in hex.
 pub(super) async fn fetch(
     supply: &ModuleSupply,
     url: &str,
@@ -137,7 +137,7 @@ impl ArchiveDownload {
     }
 }
 
-/// What the address calls the file.
+/// The file name in a URL.
 fn file_name(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -205,7 +205,7 @@ fn unzip(file: File, into: &Dir) -> Result<(), ArchiveError> {
             .create_new(true)
             .mode(if run { 0o700 } else { 0o600 });
         let mut out = into.open_with(path, &options)?;
-        // What an entry says of its size is not believed.
+        // The size in the entry's header is only a claim, so the copy itself is limited.
         let copied = io::copy(&mut (&mut entry).take(left + 1), &mut out)?;
         left = left.checked_sub(copied).ok_or(ArchiveError::Bomb)?;
     }

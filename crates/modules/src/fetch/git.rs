@@ -1,5 +1,5 @@
-//! A commit of a repository, by the system's own git: no history, no submodules, no hooks, no links, and no protocol
-//! but the one of the address.
+//! A commit of a repository, by the system's own git: without history, submodules, hooks and links, and with no
+//! protocol but that of the address.
 
 use std::{
     ffi::OsString,
@@ -14,9 +14,9 @@ use crate::{
     supply::{ModuleSupply, SetupProgressSink},
 };
 
-/// How long one try may take.
+/// The time limit of one attempt.
 const TIME: Duration = Duration::from_secs(300);
-/// How long between tries, where the network may be the trouble.
+/// The pauses between attempts after a network error.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 /// Settings that keep git from running or reading anything else.
@@ -35,7 +35,7 @@ const SETTINGS: [&str; 12] = [
     "init.defaultBranch=fetched",
 ];
 
-/// Checks the commit out into `folder`, which is there and empty. The commit's whole id.
+/// Checks the commit out into the empty folder `folder`. Returns the full id of the commit.
 pub(super) async fn checkout(
     supply: &ModuleSupply,
     (url, reference): (&str, Option<&str>),
@@ -98,7 +98,7 @@ impl GitCheckout<'_> {
                 Err(error) => return Err(error),
             }
         };
-        // Some servers hand out a commit only as part of a branch.
+        // Some servers serve a commit only as part of a branch.
         if !is_commit(wanted) {
             return Err(error);
         }
@@ -111,7 +111,7 @@ impl GitCheckout<'_> {
             "+refs/heads/*:refs/fetched/*",
         ];
         self.run(&all, progress).await?;
-        // What is checked out is what `FETCH_HEAD` says.
+        // The checkout follows `FETCH_HEAD`.
         self.run(
             &["update-ref", "--no-deref", "FETCH_HEAD", wanted],
             progress,
@@ -121,7 +121,7 @@ impl GitCheckout<'_> {
         Ok(())
     }
 
-    /// The repository, where it is one on this machine.
+    /// The repository, if it is on this machine.
     fn local(&self) -> Option<&Path> {
         self.url.strip_prefix("file://").map(Path::new)
     }
@@ -164,7 +164,7 @@ impl GitCheckout<'_> {
     }
 }
 
-/// Whether it is a commit's whole id.
+/// Whether it is the full id of a commit.
 pub(super) fn is_commit(reference: &str) -> bool {
     matches!(reference.len(), 40 | 64) && reference.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

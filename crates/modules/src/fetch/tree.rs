@@ -1,17 +1,17 @@
-//! The files of a module as one digest: whatever is added, changed or taken away gives another.
+//! The files of a module as one digest. Any added, changed or removed file gives another digest.
 
 use std::io::{self, Read};
 
 use cap_std::fs::{Dir, MetadataExt as _};
 use sha2::{Digest, Sha256};
 
-/// More than this no module has.
+/// The most files of a module.
 const MOST_FILES: usize = 50_000;
 const MOST_BYTES: u64 = 2 << 30;
-/// Folders in folders.
+/// The deepest nesting of folders.
 const DEEPEST: usize = 64;
 
-/// Why a tree is not kept.
+/// Why a tree is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
     #[error("its files cannot be read: {0}")]
@@ -67,7 +67,7 @@ impl ModuleTreeHasher {
                 if self.bytes > MOST_BYTES {
                     return Err(TreeError::TooLarge);
                 }
-                // Only whether it can be run: other bits are this machine's.
+                // Only the executable bit counts: the other bits depend on the machine.
                 let kind = if metadata.mode() & 0o100 == 0 {
                     b'f'
                 } else {
@@ -88,7 +88,7 @@ impl ModuleTreeHasher {
         loop {
             let read = file.read(&mut buffer)?;
             if read == 0 {
-                // It may have grown since its length was told.
+                // The file may have grown since its length was read.
                 self.hasher.update(whole.to_le_bytes());
                 return Ok(());
             }

@@ -1,8 +1,8 @@
-//! One HTTP/2 connection to a service, opened when it is first needed and again when it is gone.
+//! One HTTP/2 connection to a service, opened at its first use and again after it broke.
 //!
-//! tonic has a channel that does this behind one's back. It does not say when the service at the other end is a new one,
-//! which must be mounted first, nor whether a request that failed was ever sent, which decides whether it may be sent
-//! again. So the connection is hyper's, and tonic speaks gRPC over it.
+//! tonic has a channel that reconnects by itself. The channel does not report that the service at the other end is a
+//! new one, which must be mounted first, nor whether a failed request was ever sent, which decides whether the request
+//! may be sent again. So the connection is hyper's, and tonic adds gRPC on top of it.
 
 use std::{
     io,
@@ -35,23 +35,23 @@ use toolpost_model::CallContext;
 
 use super::endpoint::GrpcEndpoint;
 
-/// How long a connection may take to come about.
+/// The time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Those who waited for an attempt that failed do not make another one each.
+/// Callers that waited for a failed attempt share its failure for this long instead of trying again one by one.
 const SHARED_FAILURE: Duration = Duration::from_millis(50);
-/// A machine that went away without a word is noticed after about this long. Pings of HTTP/2 would notice, too, and many
-/// servers hang up on a client that pings more often than every five minutes.
+/// A machine that vanished is noticed after about this long. HTTP/2 pings would notice it too, but many servers close
+/// the connection of a client that pings more often than every five minutes.
 const SILENCE: Duration = Duration::from_secs(30);
-/// tonic panics at one that is not base64, and nobody here reads it.
+/// tonic panics on a value that is not base64. The host does not read this header, so it is removed.
 const STATUS_DETAILS: &str = "grpc-status-details-bin";
 
-/// The way to one endpoint.
+/// The channel to one endpoint.
 #[derive(Debug)]
 pub(super) struct GrpcChannel {
     endpoint: GrpcEndpoint,
-    /// The connection there is, whoever made it.
+    /// The current connection, shared by all callers.
     live: Mutex<Option<GrpcConnection>>,
-    /// Held by whoever opens one.
+    /// Held while a connection is opened, with the last failure.
     opening: tokio::sync::Mutex<Option<GrpcConnectFailure>>,
     opened: Arc<AtomicU64>,
 }
@@ -67,11 +67,11 @@ struct GrpcConnectFailure {
 pub(super) struct GrpcConnection {
     sender: SendRequest<tonic::body::Body>,
     origin: http::Uri,
-    /// Which one it is, counted over all that were opened for the module.
+    /// Its number among all connections of the module.
     pub(super) number: u64,
 }
 
-/// Nobody answers. Nothing was sent.
+/// The endpoint did not accept a connection. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no connection to `{endpoint}`: {why}")]
 pub(super) struct UnreachableEndpoint {
@@ -79,25 +79,25 @@ pub(super) struct UnreachableEndpoint {
     why: String,
 }
 
-/// How a call over the wire failed.
+/// A failed call.
 #[derive(Debug)]
 pub(super) struct RpcError {
     pub(super) status: Status,
-    /// Not a byte of it left this machine.
+    /// No byte of it left this machine.
     pub(super) unsent: bool,
 }
 
-/// How much is taken and how long is waited.
+/// The size and time limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GrpcCallBounds {
     pub(super) request_bytes: usize,
     pub(super) response_bytes: usize,
-    /// What the service is told, and after which the call is given up.
+    /// The time limit of the call. The service gets it as the gRPC timeout.
     pub(super) time: Duration,
 }
 
 impl GrpcChannel {
-    /// `opened` counts connections, also those of earlier ways to the same module.
+    /// `opened` counts connections, also those of earlier channels to the same module.
     pub(super) fn new(endpoint: GrpcEndpoint, opened: Arc<AtomicU64>) -> Self {
         Self {
             endpoint,
@@ -114,11 +114,15 @@ impl GrpcChannel {
             .cloned()
     }
 
-    /// The connection, opened where there is none.
+    /// The current connection, or a new one.
     pub(super) async fn live(&self) -> Result<GrpcConnection, UnreachableEndpoint> {
         if let Some(live) = self.open_one() {
             return Ok(live);
         }
+        // Calls that find no connection wait here for one attempt to open it, and then look again. Without `asked`, a
+        // thousand calls to a dead service would try one after another, each with the full time limit, and the last of
+        // them would wait for all. So a call that was already waiting when an attempt failed takes over its failure; a
+        // call that comes later makes an attempt of its own.
         let asked = Instant::now();
         let mut opening = self.opening.lock().await;
         if let Some(live) = self.open_one() {
@@ -150,7 +154,7 @@ impl GrpcChannel {
         }
     }
 
-    /// Takes no further calls to this one: the other end is about to close it, and still answers what it has.
+    /// Stops new calls on this connection: the other end is about to close it, and still answers the calls it has.
     pub(super) fn forget(&self, gone: &GrpcConnection) {
         let mut live = self.live.lock();
         if live.as_ref().is_some_and(|live| live.number == gone.number) {
@@ -173,7 +177,7 @@ impl GrpcChannel {
             .map_err(late)?
             .map_err(io::Error::other)?;
         tokio::spawn(async move {
-            // How it ended is told to every call on it.
+            // hyper reports the end of the connection to each call on it.
             let _ = connection.await;
         });
         let number = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
@@ -198,12 +202,13 @@ fn watch_for_silence(stream: &TcpStream) -> io::Result<()> {
 }
 
 impl GrpcConnection {
-    /// Whether the other end is still there, as far as is known.
+    /// Whether the connection is open, as far as this side can tell.
     pub(super) fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 
-    /// One question, one answer. Dropped before its end, it is canceled at the other end, too.
+    /// One request and its response. If the future is dropped before the response, the call is canceled at the other
+    /// end too.
     pub(super) async fn ask<Q, A>(
         &self,
         path: &'static str,
@@ -267,7 +272,7 @@ impl GrpcConnection {
 
 const AGENT: &str = concat!("toolpost/", env!("CARGO_PKG_VERSION"));
 
-/// hyper's connection, as tonic wants one.
+/// hyper's connection as a tonic service.
 struct TonicTransport {
     sender: SendRequest<tonic::body::Body>,
     unsent: Arc<AtomicBool>,
@@ -290,6 +295,9 @@ impl Service<http::Request<tonic::body::Body>> for TonicTransport {
         let unsent = Arc::clone(&self.unsent);
         Box::pin(async move {
             let mut response = sending.await.map_err(|error| {
+                // hyper hands the request back in the error only if it wrote no byte of it. Only then did the call
+                // have no effect for certain, and can be sent again although the tool may not be idempotent. tonic's
+                // own channel does not pass this on.
                 unsent.store(error.message().is_some(), Ordering::Relaxed);
                 error.into_error()
             })?;
@@ -299,7 +307,7 @@ impl Service<http::Request<tonic::body::Body>> for TonicTransport {
     }
 }
 
-/// An answer as it comes in, without what tonic cannot read.
+/// The body of a response without the headers that tonic cannot read.
 struct GrpcResponseBody(Incoming);
 
 impl Body for GrpcResponseBody {

@@ -1,4 +1,5 @@
-//! A service's description of its tool, declared like every module's tool. Its schema comes as text, which may be anything.
+//! A service's description of its tool, declared like the tools of other modules. Its schema arrives as text and may
+//! be malformed.
 
 use serde_json::{Map, Value};
 use toolpost_amplifier::{ModuleId, ToolSpec};
@@ -7,7 +8,8 @@ use toolpost_model::{Declaration, ExecutionKind, SourceProblem};
 use super::message::GrpcToolSpec;
 use crate::declared::{declare as declare_tool, problem};
 
-/// The longest schema that is read at all. What is longer than modules may have is told where all are declared.
+/// The longest schema text that is parsed. The smaller limit for schemas of modules applies where all tools are
+/// declared.
 const LONGEST_TEXT: usize = 1 << 20;
 
 /// Why a schema cannot be used.
@@ -21,7 +23,7 @@ enum BrokenSchema {
     NoObject,
 }
 
-/// The declaration, with what had to be mended about it. `Err`: there is no way to offer the tool.
+/// The declaration, with its repaired problems. `Err`: the tool cannot be offered.
 pub(super) fn declare(
     module: &ModuleId,
     spec: GrpcToolSpec,
@@ -42,7 +44,7 @@ pub(super) fn declare(
     Ok((declaration, problems))
 }
 
-/// The schema of the input: none at all, like an empty one, takes any object.
+/// The schema of the input. A missing schema and an empty one accept any object.
 fn parameters(text: &str) -> Result<Map<String, Value>, BrokenSchema> {
     if text.len() > LONGEST_TEXT {
         return Err(BrokenSchema::TooLong(text.len()));

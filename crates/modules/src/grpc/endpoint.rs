@@ -1,5 +1,5 @@
-//! Where a service is. Amplifier's two loaders want two spellings of it, and one manifest cannot serve both; here either
-//! will do.
+//! The address of a service. Amplifier's two loaders expect two different spellings of it, and a manifest cannot serve
+//! both. This host accepts either.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tonic::codegen::http::{
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GrpcEndpoint {
-    /// As name lookup takes it, without brackets.
+    /// In the form for name lookup, without brackets.
     host: String,
     port: u16,
     authority: Authority,
@@ -100,9 +100,9 @@ impl GrpcEndpoint {
         (&self.host, self.port)
     }
 
-    /// The beginning of every method's address.
+    /// The first part of every method's address.
     pub(super) fn origin(&self) -> Uri {
-        // The authority was part of a URI, so the rest cannot fail; a default still names no other host.
+        // The authority was part of a URI, so building it cannot fail; the default names no other host either.
         Uri::builder()
             .scheme(Scheme::HTTP)
             .authority(self.authority.clone())

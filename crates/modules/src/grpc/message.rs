@@ -1,11 +1,11 @@
-//! What is said on the wire, field numbers and all: `docs/grpc.md` has the same as a `.proto`. Written out here, so that
-//! nobody who builds this needs a compiler for it. What a tool's service is never asked for is left out.
+//! The wire messages with their field numbers; `docs/grpc.md` has the same as a `.proto`. They are written by hand, so
+//! that building this crate needs no protobuf compiler. Messages that a tool's service never receives are left out.
 
 use std::collections::BTreeMap;
 
 use prost::{Message, Oneof};
 
-/// A method's path and what may be in the way of calling it.
+/// The paths of the methods, and the errors that calling them may give.
 pub(super) mod path {
     pub(in super::super) const GET_SPEC: &str = "/amplifier.module.ToolService/GetSpec";
     pub(in super::super) const EXECUTE: &str = "/amplifier.module.ToolService/Execute";
@@ -16,7 +16,7 @@ pub(super) mod path {
     pub(in super::super) const HEALTH: &str = "/grpc.health.v1.Health/Check";
 }
 
-/// Nothing to say. Also what is made of an answer that nobody reads.
+/// An empty message. Answers that the host does not read are decoded as this too.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct GrpcEmptyMessage {}
 
@@ -33,7 +33,7 @@ pub(super) struct GrpcToolSpec {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ExecuteRequest {
-    /// The arguments, as `content_type` says.
+    /// The arguments, in the format of `content_type`.
     #[prost(bytes = "vec", tag = "1")]
     pub(super) input: Vec<u8>,
     #[prost(string, tag = "2")]
@@ -59,12 +59,12 @@ pub(super) struct ExecuteResponse {
 pub(super) struct GrpcContentBlock {
     #[prost(oneof = "GrpcBlockContent", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(super) piece: Option<GrpcBlockContent>,
-    /// Who may see it. Results have no use for that: 0.
+    /// The audience of the block. Results do not use it: 0.
     #[prost(int32, tag = "8")]
     pub(super) visibility: i32,
 }
 
-/// Only the first and the sixth may stand in a result. The others are told apart to be refused by name.
+/// Results may contain only the first and the sixth. The others are listed so that their refusal can name them.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum GrpcBlockContent {
     #[prost(message, tag = "1")]
@@ -118,14 +118,14 @@ pub(super) struct MountResponse {
 /// The answer of the module's own health check.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ModuleHealth {
-    /// 1 serving, 2 not serving; anything else says nothing.
+    /// 1 serving, 2 not serving; any other value is ignored.
     #[prost(int32, tag = "1")]
     pub(super) status: i32,
     #[prost(string, tag = "2")]
     pub(super) message: String,
 }
 
-/// gRPC's own health check, which many frameworks bring along. No service is named: the server as a whole is meant.
+/// gRPC's own health check, which many frameworks include. It names no service, so it covers the server as a whole.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct HealthRequest {
     #[prost(string, tag = "1")]
@@ -134,7 +134,7 @@ pub(super) struct HealthRequest {
 
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct HealthResponse {
-    /// 1 serving, 2 not serving; anything else says nothing.
+    /// 1 serving, 2 not serving; any other value is ignored.
     #[prost(int32, tag = "1")]
     pub(super) status: i32,
 }

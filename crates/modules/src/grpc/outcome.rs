@@ -1,5 +1,4 @@
-//! A service's answer as the end of a call. What it says is taken for what it is worth: an answer that is odd in one
-//! place is not lost in the others, and the oddity is logged.
+//! A service's answer as the end of a call. One malformed member does not lose the rest of the answer; it is logged.
 
 use serde_json::{Map, Value};
 use toolpost_amplifier::{ContentBlock, ToolResult, VerbatimJson, into_outcome};
@@ -10,7 +9,7 @@ use super::{
     status::shortened,
 };
 
-/// The most pieces of one result.
+/// The most content blocks of one result.
 const MOST_PIECES: usize = 256;
 
 pub(super) fn outcome(
@@ -41,7 +40,7 @@ pub(super) fn outcome(
     ))
 }
 
-/// The output. Amplifier makes nothing of what is not JSON; here the text is kept, since the work was done.
+/// The output. Amplifier drops an output that is not JSON. Here the text is kept, since the work was done.
 fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<VerbatimJson, ToolFailure> {
     if answer.output.is_empty() {
         return Ok(VerbatimJson::default());

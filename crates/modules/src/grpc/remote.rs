@@ -1,4 +1,4 @@
-//! One service as its module and all its sessions share it: reached, mounted, looked at, watched for, let go.
+//! One service, shared by its module and all sessions: its connection, mount, declaration, health and cleanup.
 
 use std::{
     sync::{
@@ -28,19 +28,19 @@ use super::{
     status::{self, shortened, wire_name},
 };
 
-/// How long a service may take to say what it is, to be mounted, or to tell how it is.
+/// The time limit for a service to describe its tool, to be mounted, or to report its health.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it may take to clean up when the host ends.
+/// The time limit of the cleanup when the host ends.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The first pause before a service that is not there is asked again, and the longest.
+/// The first and the longest pause between polls of an unreachable service.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 pub(super) struct GrpcService {
     pub(super) module: ModuleId,
-    /// What it is called in messages: `` the service `localhost:50051` ``.
+    /// The name of the service in messages: `` the service `localhost:50051` ``.
     pub(super) label: String,
-    /// Where it comes from, as written.
+    /// Its source as written in the plan.
     origin: String,
     config: Map<String, Value>,
     pub(super) settings: GrpcSettings,
@@ -53,17 +53,17 @@ pub(super) struct GrpcService {
     is_watching: AtomicBool,
 }
 
-/// How the service is reached.
+/// The way to reach the service.
 pub(super) enum GrpcServiceRoute {
     Service(GrpcChannel),
     Program(GrpcSidecar),
 }
 
-/// What the last look at the service showed.
+/// The result of the last look at the service.
 #[derive(Default)]
 struct GrpcServiceSnapshot {
     declaration: Option<Declaration>,
-    /// The connection it was seen on.
+    /// The connection of the look.
     number: u64,
     problems: Vec<SourceProblem>,
 }
@@ -91,18 +91,18 @@ impl GrpcService {
         }
     }
 
-    /// Takes the way to the host.
+    /// Connects the feed to the host.
     pub(super) fn listen(&self, feed: SourceFeed) {
         let _ = self.feed.set(feed);
     }
 
-    /// Whether there is a service that knows of us.
+    /// Whether the service was mounted by this host.
     pub(super) fn is_mounted(&self) -> bool {
         self.mounted.load(Ordering::Acquire) != 0
     }
 
-    /// The tool, as far as is known. A service that is not there is watched for, and a tool that was there stays listed:
-    /// its calls say that the service is gone.
+    /// The last known declaration of the tool. If the service is unreachable, the host watches for it; a tool that was
+    /// there before stays listed, and its calls report that the service is gone.
     pub(super) async fn tool(self: &Arc<Self>) -> Option<Declaration> {
         if let Err(problem) = self.look().await {
             self.known.lock().problems = vec![problem];
@@ -135,7 +135,7 @@ impl GrpcService {
         }
     }
 
-    /// A connection, whatever it takes.
+    /// A connection, after starting the program if the service is one.
     pub(super) async fn reach(&self) -> Result<GrpcConnection, ToolFailure> {
         match &self.way {
             GrpcServiceRoute::Service(connection) => connection.live().await.map_err(|error| {
@@ -148,7 +148,8 @@ impl GrpcService {
         }
     }
 
-    /// What a failed question is to its caller. A connection that would not take it gets no further one.
+    /// Converts a failed request into a failure for its caller. A connection that refused the request gets no further
+    /// one.
     pub(super) async fn failed(&self, error: &RpcError, live: &GrpcConnection) -> ToolFailure {
         match &self.way {
             _ if !error.unsent => {}
@@ -158,7 +159,7 @@ impl GrpcService {
         status::failure(error, &self.label)
     }
 
-    /// A connection to a service that knows its configuration.
+    /// A connection to a service that is mounted with its configuration.
     pub(super) async fn ready(&self) -> Result<GrpcConnection, ToolFailure> {
         let live = self.reach().await?;
         if self.mounted.load(Ordering::Acquire) != live.number {
@@ -167,7 +168,7 @@ impl GrpcService {
         Ok(live)
     }
 
-    /// Mounts the service behind a new connection, once.
+    /// Mounts the service on a new connection, once.
     async fn mount(&self, live: &GrpcConnection) -> Result<(), ToolFailure> {
         let _turn = self.mounting.lock().await;
         if self.mounted.load(Ordering::Acquire) == live.number {
@@ -194,7 +195,7 @@ impl GrpcService {
                     .code("mount_refused")
                     .untouched());
             }
-            // Most services have no lifecycle: Amplifier never asks a tool for it.
+            // Most services have no lifecycle methods: Amplifier never calls them on a tool.
             Err(error) if error.status.code() == Code::Unimplemented => {
                 if !self.config.is_empty() {
                     self.tell(SourceNotice::Log(format!(
@@ -208,7 +209,7 @@ impl GrpcService {
         self.mounted.store(live.number, Ordering::Release);
         let seen = self.known.lock().number;
         if seen != 0 && seen != live.number {
-            // The service may be another version of itself.
+            // The process behind the new connection may be another version of the service.
             self.tell(SourceNotice::ToolsChanged);
         }
         Ok(())
@@ -332,7 +333,7 @@ impl GrpcService {
     }
 
     async fn clean_up(&self, live: &GrpcConnection) {
-        // Whether it could or not: it is no longer needed.
+        // The result does not matter: the service is no longer needed.
         let _: Result<GrpcEmptyMessage, _> = live
             .ask(
                 path::CLEANUP,
@@ -344,7 +345,7 @@ impl GrpcService {
     }
 }
 
-/// A value of the configuration in a map of texts: a text as it is, anything else as JSON.
+/// A configuration value as text: a string as it is, any other value as JSON.
 fn spelled(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -354,7 +355,7 @@ fn spelled(value: &Value) -> String {
     }
 }
 
-/// Asks a service that is not there again until it is, or until nobody wants it any more.
+/// Polls an unreachable service until it answers or until its module is dropped.
 async fn watch(service: Weak<GrpcService>) {
     let mut pause = FIRST_PAUSE;
     loop {

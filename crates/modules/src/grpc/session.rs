@@ -1,4 +1,5 @@
-//! Calls of a service's tool. The service knows no sessions, so all sessions share it, and their calls overlap.
+//! Calls of a service's tool. The protocol has no sessions, so all sessions share the service, and their calls
+//! overlap.
 
 use std::{
     sync::Arc,
@@ -16,7 +17,7 @@ use super::{
     remote::{GrpcService, GrpcServiceRoute},
 };
 
-/// Between attempts of one call to reach a service: a restart is often that short.
+/// The pauses between attempts of one call to reach a service: a restart is often this short.
 const ATTEMPTS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 /// Room for the rest of the message around the arguments.
 const AROUND: usize = 64;
@@ -87,7 +88,7 @@ impl GrpcSession {
                 Err(GrpcCallAttempt::Over(failure)) => return Err(failure),
                 Err(GrpcCallAttempt::NotSent(failure)) => failure,
             };
-            // Nothing was sent, so it can be sent again, if there is time for it.
+            // No byte was sent, so the call can be sent again if there is time.
             let rest = remaining(&call.context);
             match pauses.next().filter(|pause| **pause * 2 < rest) {
                 Some(pause) => tokio::time::sleep(*pause).await,
@@ -122,7 +123,7 @@ impl GrpcSession {
         }
     }
 
-    /// The failure, with the end of the program where that is the reason.
+    /// The failure, with the end of the program if that is its cause.
     async fn explained(&self, error: &RpcError, live: &GrpcConnection) -> ToolFailure {
         let mut failure = self.service.failed(error, live).await;
         if failure.code.as_deref() == Some("connection_lost")
@@ -136,11 +137,11 @@ impl GrpcSession {
     }
 }
 
-/// How one attempt failed.
+/// The failure of one attempt.
 enum GrpcCallAttempt {
-    /// Nothing of the call left this machine.
+    /// The request never left this machine.
     NotSent(ToolFailure),
-    /// Something did, or another attempt would end the same way.
+    /// A byte was sent, or another attempt would fail in the same way.
     Over(ToolFailure),
 }
 

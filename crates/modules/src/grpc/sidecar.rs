@@ -1,8 +1,8 @@
-//! A module that is a program of its own: started by the launcher with a port to serve on, and started again after it
-//! has died. Once it says that it is ready it is a service like any other.
+//! A module that is a program of its own: started by the launcher with a port to serve on, and restarted after it has
+//! died. Once it reports that it is ready, it is a service like any other.
 //!
-//! Its port must be reached from outside of its confines, so it shares the host's network, whatever profile it runs
-//! under; a profile that keeps files from being written still does.
+//! Its port must be reachable from outside the sandbox, so the program shares the host's network under every profile.
+//! A profile that prevents file writes still applies.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -32,31 +32,31 @@ use super::{
     endpoint::GrpcEndpoint,
 };
 
-/// How long a program may take until it says that it is ready.
+/// How long a program may take until it reports that it is ready.
 const READY: Duration = Duration::from_secs(10);
-/// The most it may say before that.
+/// The most output it may write before that.
 const PREAMBLE: u64 = 64 * 1024;
-/// The last words of a program that are kept for whoever asks why it died.
+/// The tail of a dead program's output, kept for error messages.
 const LAST_WORDS: usize = 2 * 1024;
-/// How long a program rests after its first death; twice as long after each further one.
+/// The pause after a program's first death; it doubles after each further one.
 const REST: Duration = Duration::from_millis(250);
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// A program that ran so long has earned a fresh start.
+/// After running this long, a program is restarted without a pause.
 const LIVED: Duration = Duration::from_secs(60);
-/// A broken connection and the end of the program behind it are noticed one after the other.
+/// How long to wait for the end of a program after its connection broke.
 const HEARD: Duration = Duration::from_millis(500);
 
-/// What a module's program is started with.
+/// The inputs for starting a module's program.
 pub struct SidecarParts {
-    /// Starts it.
+    /// The launcher of the program.
     pub launcher: Option<Launcher>,
-    /// What it is started with. The profile is what the operator wants for modules.
+    /// The settings of the process. The profile is the operator's profile for modules.
     pub children: ChildSettings,
-    /// The folder it works in.
+    /// Its working folder.
     pub workspace: Arc<Workspace>,
-    /// Variables it gets.
+    /// Variables for its environment.
     pub variables: BTreeMap<String, String>,
-    /// Folders it may write beside the workspace.
+    /// Folders that it may write beside the workspace.
     pub writable: Vec<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ struct RunningSidecar {
     last_words: LastWords,
     ended: watch::Receiver<Option<CommandExit>>,
     since: Instant,
-    /// Dropped, it ends the program.
+    /// Dropping it ends the program.
     _stop: oneshot::Sender<()>,
 }
 
@@ -114,7 +114,7 @@ impl GrpcSidecar {
         }
     }
 
-    /// A connection to the program, started where it is not running.
+    /// A connection to the program, which is started if it does not run.
     pub(super) async fn live(&self) -> Result<GrpcConnection, ToolFailure> {
         let running = self.running().await?;
         running.connection.live().await.map_err(|error| {
@@ -161,6 +161,8 @@ impl GrpcSidecar {
     async fn start(&self) -> Result<RunningSidecar, ToolFailure> {
         let variables = variable_pairs(&self.variables);
         let environment = self.children.settings().environment.with(variables)?;
+        // The port is free now, but another process may bind it before the program does. So a connection to it does
+        // not prove that the program is at the other end: the program must first report `READY` with this port.
         let port = free_port()?;
         let argv = vec![
             self.program.clone().into(),
@@ -185,7 +187,7 @@ impl GrpcSidecar {
         let first = first_of(&mut process, &mut stdout).await;
         if first != FirstWord::Ready(port) {
             if first == FirstWord::End {
-                // A program that closed its output is about to end, and how it does is worth a moment.
+                // A program that closed its output is about to end. A short wait gets its exit code.
                 let _ = timeout(HEARD, process.wait()).await;
             }
             let ended = process.kill().await;
@@ -262,7 +264,7 @@ impl GrpcSidecar {
             .untouched()
     }
 
-    /// What confines the program, where it runs.
+    /// The sandbox of the program, if it runs.
     pub(super) async fn applied(&self) -> Option<AppliedSandbox> {
         self.state
             .lock()
@@ -272,7 +274,7 @@ impl GrpcSidecar {
             .map(|running| running.applied.clone())
     }
 
-    /// How the program ended, where a broken connection comes from that.
+    /// The end of the program, if that broke the connection.
     pub(super) async fn end(&self) -> Option<String> {
         let running = self.state.lock().await.running.clone()?;
         let mut ended = running.ended.clone();
@@ -288,14 +290,14 @@ impl GrpcSidecar {
         ))
     }
 
-    /// Takes no further calls to a connection that would not take one.
+    /// Stops new calls on a connection that refused one.
     pub(super) async fn forget(&self, gone: &GrpcConnection) {
         if let Some(running) = &self.state.lock().await.running {
             running.connection.forget(gone);
         }
     }
 
-    /// The connection there is, where the program runs.
+    /// The current connection, if the program runs.
     pub(super) async fn open_now(&self) -> Option<GrpcConnection> {
         let running = self.state.lock().await.running.clone()?;
         if running.ended.borrow().is_some() {
@@ -304,7 +306,6 @@ impl GrpcSidecar {
         running.connection.live().await.ok()
     }
 
-    /// Ends the program.
     pub(super) async fn stop(&self) {
         let Some(running) = self.state.lock().await.running.take() else {
             return;
@@ -330,7 +331,7 @@ impl SidecarState {
     }
 }
 
-/// Watches over a program until it ends by itself or is told to. Its end is told once its last words are in.
+/// Watches a program until it exits or is stopped. Its end is reported after its last output was read.
 fn keep(
     mut process: SandboxedProcess,
     listeners: JoinSet<()>,
@@ -342,7 +343,7 @@ fn keep(
             ended = process.wait() => ended,
             _ = stopped => process.kill().await,
         };
-        // What it left running is killed by this.
+        // Dropping the process kills the processes that it left running.
         drop(process);
         listened(listeners).await;
         let _ = tell.send(Some(how));
@@ -350,7 +351,7 @@ fn keep(
     (stop, ended)
 }
 
-/// Waits for those who listen to a program that is gone. Its pipes are closed, so that takes no time.
+/// Waits for the tasks that read the pipes of a dead program. Its pipes are closed, so that takes no time.
 async fn listened(mut listeners: JoinSet<()>) {
     let _ = timeout(HEARD, async {
         while listeners.join_next().await.is_some() {}
@@ -358,7 +359,7 @@ async fn listened(mut listeners: JoinSet<()>) {
     .await;
 }
 
-/// What a program says first, also where it ended right after.
+/// The first relevant line of a program, also if the program exited right after it.
 async fn first_of(
     process: &mut SandboxedProcess,
     stdout: &mut Option<BufReader<Receiver>>,
@@ -386,14 +387,14 @@ fn described(ended: CommandExit) -> String {
     }
 }
 
-/// A port that nobody listened on a moment ago.
+/// A port that was free a moment ago.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port())
 }
 
-/// What a program says first that matters.
+/// The first relevant line of a program's output.
 #[derive(Debug, PartialEq, Eq)]
 enum FirstWord {
     Ready(u16),
@@ -402,7 +403,7 @@ enum FirstWord {
     Silence,
 }
 
-/// Reads until the program says how it is. Other lines before that are noise.
+/// Reads until the program reports its state. Other lines before that are ignored.
 async fn first_word(stdout: &mut BufReader<Receiver>) -> FirstWord {
     let mut lines = stdout.take(PREAMBLE);
     let mut line = Vec::new();
@@ -425,7 +426,7 @@ async fn first_word(stdout: &mut BufReader<Receiver>) -> FirstWord {
     }
 }
 
-/// The last that a program wrote.
+/// The tail of a program's output.
 #[derive(Clone, Default)]
 struct LastWords(Arc<Mutex<VecDeque<u8>>>);
 
@@ -445,7 +446,7 @@ impl LastWords {
         }
     }
 
-    /// As the end of a message; nothing where there is nothing.
+    /// The tail as the end of a message; empty if there is none.
     fn told(&self) -> String {
         let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);

@@ -1,5 +1,5 @@
-//! What a failed call over the wire is to its caller. A status that the service gave is the service's word; one that was
-//! made on this side, because the connection broke, says only that nobody knows how it ended.
+//! Converts a failed gRPC call into a failure for the caller. A status from the service is the service's answer. A
+//! status that was made on this side, because the connection broke, means that the outcome is unknown.
 
 use std::error::Error as _;
 
@@ -9,9 +9,9 @@ use toolpost_model::{ErrorClass, ToolFailure};
 
 use super::connection::RpcError;
 
-/// The longest that is repeated of what a service says.
+/// The most that is repeated of a service's message.
 const LONGEST: usize = 4 * 1024;
-/// tonic's words for an answer over the limit, which it reports like a status of the service.
+/// tonic's message for an answer over the limit, which it reports like a status of the service.
 const TOO_LARGE: &str = "message length too large";
 
 pub(super) fn failure(error: &RpcError, service: &str) -> ToolFailure {
@@ -52,7 +52,7 @@ pub(super) fn failure(error: &RpcError, service: &str) -> ToolFailure {
     }
 }
 
-/// Only what was made on this side has a cause: a service's status comes as two headers.
+/// Only a status that was made on this side has a cause: the service's status arrives as two headers.
 fn made_here(status: &Status) -> bool {
     status.source().is_some()
 }
@@ -88,7 +88,7 @@ fn said(status: &Status) -> String {
     shortened(status.message())
 }
 
-/// A stranger's words, cut to what somebody reads.
+/// Text from the service, cut to a readable length.
 pub(super) fn shortened(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();
@@ -100,7 +100,7 @@ pub(super) fn shortened(text: &str) -> String {
     format!("{}… ({} bytes in all)", &text[..end], text.len())
 }
 
-/// A status of the service in our words: the class, a finer code, what to do about it.
+/// The host's meaning of a gRPC status: the error class, a finer code, and a hint.
 fn meaning(code: Code) -> (ErrorClass, &'static str, Option<&'static str>) {
     let own = ErrorClass::ExecutionFailed;
     match code {
@@ -114,10 +114,10 @@ fn meaning(code: Code) -> (ErrorClass, &'static str, Option<&'static str>) {
             "grpc_unimplemented",
             Some("the endpoint must serve `amplifier.module.ToolService`"),
         ),
-        // The service knows its callers by means of its own. Rules of this host have nothing to do with it.
+        // The service authenticates its callers itself. Rules of this host have nothing to do with it.
         Code::Unauthenticated => (ErrorClass::SetupRequired, "grpc_unauthenticated", None),
         Code::PermissionDenied => (own, "grpc_permission_denied", None),
-        // Nobody here canceled: then the call would be gone.
+        // This host did not cancel the call: a call that it cancels gets no status.
         Code::Cancelled => (own, "grpc_cancelled", None),
         Code::Ok | Code::Unknown => (own, "grpc_unknown", None),
         Code::NotFound => (own, "grpc_not_found", None),
@@ -129,7 +129,7 @@ fn meaning(code: Code) -> (ErrorClass, &'static str, Option<&'static str>) {
     }
 }
 
-/// The code as gRPC's documents and everybody's logs spell it.
+/// The code as gRPC's documents and logs spell it.
 pub(super) fn wire_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

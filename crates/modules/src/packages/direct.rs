@@ -1,18 +1,18 @@
-//! Requirements as a module writes them, and which files of this machine an installer may open for one. A module's own
-//! words are no reason to show its packages' build code, which has the network, anything beyond what the module brought
-//! along and what the operator opened.
+//! The requirements of modules, and the local files that an installer may open for them. The build code of packages
+//! has the network, so a requirement must not open more to it than the module's own files and the folders that the
+//! operator opened.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use url::Url;
 
-/// What archives of packages end with.
+/// The endings of package archives.
 const ARCHIVES: [&str; 3] = [".whl", ".tar.gz", ".zip"];
-/// What requirements may be fetched with.
+/// The URL schemes that requirements may use.
 const FETCHED: [&str; 4] = ["https", "http", "git+https", "git+ssh"];
 
-/// Why a requirement is not handed to an installer.
+/// Why a requirement is not passed to an installer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequirementError {
     #[error("the dependency `{0}` names no package")]
@@ -35,7 +35,7 @@ pub(super) enum RequirementError {
     Outside(String),
 }
 
-/// A requirement that an installer can take for nothing else: the name of a package, and either versions or an address.
+/// A requirement with one possible reading: the name of a package with either versions or an address.
 pub(super) fn checked(text: &str) -> Result<String, RequirementError> {
     let text = text.trim();
     let told = || text.escape_debug().to_string();
@@ -66,7 +66,7 @@ pub(super) fn checked(text: &str) -> Result<String, RequirementError> {
     let versions = rest.split(';').next().unwrap_or_default();
     let legal = |c: char| c.is_ascii_alphanumeric() || "._-+*<>=!~(), ".contains(c);
     let begins = versions.is_empty() || versions.starts_with(['<', '>', '=', '!', '~', '(']);
-    // A path that begins like a name is what an installer would take for a folder to build.
+    // An installer takes a path that begins like a name for a folder to build.
     if begins && versions.chars().all(legal) {
         Ok(text.to_owned())
     } else {
@@ -78,8 +78,8 @@ pub(super) fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// The file that a requirement of the form `name @ file:///…` means, if it is one of the files that `roots` open: as
-/// what it really is, whatever links lead there. One that is not there is for the installer to miss.
+/// The file of a requirement `name @ file:///…`, as its real path, if it is one of the files that `roots` open. A
+/// missing file is left to the installer to report.
 pub(super) fn local_file(
     requirement: &str,
     roots: &[PathBuf],
@@ -118,7 +118,7 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The path behind `@`, where that is a file's address.
+/// The path behind `@`, if it is a file's address.
 fn address(requirement: &str) -> Result<Option<PathBuf>, RequirementError> {
     let Some((_, rest)) = requirement
         .split(';')
@@ -132,8 +132,8 @@ fn address(requirement: &str) -> Result<Option<PathBuf>, RequirementError> {
     let (Some(written), None) = (words.next(), words.next()) else {
         return Err(told());
     };
-    // Installers put the values of variables into addresses, and those are not the module's to send anywhere. Where an
-    // address ends that holds a `;` they disagree about.
+    // Installers expand variables in addresses, and a module must not send their values anywhere. Installers also
+    // disagree about the end of an address with a `;` in it.
     let ends = requirement.contains(&format!("{written};"));
     let parsed = Url::parse(written)
         .ok()

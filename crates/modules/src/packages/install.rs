@@ -1,4 +1,4 @@
-//! Installing into an environment: with uv where it is there, with Python's own pip otherwise.
+//! Installing into an environment: with uv if it is installed, otherwise with Python's own pip.
 
 use std::{
     ffi::OsString,
@@ -23,16 +23,16 @@ use super::{
 /// The environment in its folder.
 const VENV: &str = "venv";
 
-/// Modules whose packages could not be had, with what was said.
+/// Modules without their packages, with the installer's message.
 pub(super) type InstallFailures = Vec<(String, String)>;
 
-/// Works on one environment.
+/// Installs into one environment.
 pub(super) struct Installer<'a> {
     supply: &'a ModuleSupply,
     python: &'a PythonInterpreter,
     folder: PathBuf,
     uv: Option<PathBuf>,
-    /// Files that requirements name.
+    /// Files that requirements refer to.
     files: Vec<PathBuf>,
 }
 
@@ -61,8 +61,9 @@ impl<'a> Installer<'a> {
         }
     }
 
-    /// Makes the environment and installs what all modules need. Where that cannot be had, each module is tried, so
-    /// that one with impossible needs takes nothing from the others. What was installed.
+    /// Makes the environment and installs the packages of all modules. If that fails, each module is tried alone, so
+    /// that one with impossible dependencies does not affect the others. Returns the installed packages, and the
+    /// modules that failed.
     pub(super) async fn install(
         &self,
         all: &[String],
@@ -85,7 +86,7 @@ impl<'a> Installer<'a> {
                 .filter(|needs| !needs.requirements.is_empty())
                 .count()
                 > 1;
-            // What only the whole needs, Amplifier's own library, is nobody's fault.
+            // Amplifier's own library is needed by the whole set, so no module is blamed for it.
             let of_modules =
                 |text: &String| needs.iter().any(|needs| needs.requirements.contains(text));
             let mut taken: Vec<String> = all
@@ -108,7 +109,8 @@ impl<'a> Installer<'a> {
         Ok((self.packages(progress).await?, failed))
     }
 
-    /// Installs what each of these modules needs beside what is there, and adds it to `taken`. Those that failed.
+    /// Installs the missing packages of each of these modules, and adds them to `taken`. Returns the modules that
+    /// failed.
     pub(super) async fn one_by_one(
         &self,
         taken: &mut Vec<String>,
@@ -121,6 +123,9 @@ impl<'a> Installer<'a> {
                 "installing what `{}` needs",
                 needs.module.id
             )));
+            // The requirements of the earlier modules are part of each list. An installer resolves only the list that
+            // it gets, and with the new requirements alone it could replace a package by a version that an earlier
+            // module does not accept.
             let with = [taken.as_slice(), &needs.requirements].concat();
             match self.add(&with, progress).await {
                 Ok(()) => *taken = with,
@@ -136,7 +141,7 @@ impl<'a> Installer<'a> {
         failed
     }
 
-    /// What the environment holds, as `name==version`.
+    /// The installed packages, as `name==version`.
     pub(super) async fn packages(
         &self,
         progress: &mut SetupProgressSink<'_>,
@@ -178,7 +183,7 @@ impl<'a> Installer<'a> {
             .await
     }
 
-    /// Installs requirements, all of them or none.
+    /// Installs all of the requirements or none.
     async fn add(
         &self,
         requirements: &[String],
@@ -218,7 +223,7 @@ impl<'a> Installer<'a> {
                 words
             }
         };
-        // Behind this nothing is an option.
+        // The words after this one are no options.
         words.push("--".into());
         words.extend(requirements.iter().map(Into::into));
         let readable = [self.files.as_slice(), &links(self.supply)].concat();
@@ -253,12 +258,12 @@ impl<'a> Installer<'a> {
     }
 }
 
-/// Folders that the operator opened: archives of packages in them may be named by any module.
+/// Folders that the operator opened: any module may refer to package archives in them.
 pub(super) fn opened(supply: &ModuleSupply) -> Vec<PathBuf> {
     [supply.readable.as_slice(), &links(supply)].concat()
 }
 
-/// Folders of packages that the host's own environment names.
+/// Folders of packages in the variables of the host's own environment.
 fn links(supply: &ModuleSupply) -> Vec<PathBuf> {
     let named = ["PIP_FIND_LINKS", "UV_FIND_LINKS"];
     let values = named.iter().filter_map(|name| supply.variables.get(*name));
@@ -269,12 +274,12 @@ fn links(supply: &ModuleSupply) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What an environment looks like from outside: names, sizes, modes and times of all files, as one digest. Reading them
-/// whole would make every start as slow as the largest package.
+/// The fingerprint of an environment: names, sizes, modes and times of all files, as one digest. Reading the files
+/// themselves would make each start as slow as the largest package.
 pub(super) fn look(dir: &Dir, inside: &str) -> io::Result<String> {
     let mut hasher = Sha256::new();
     let folder = dir.open_dir(inside)?;
-    // Links of environments lead to the interpreter; what they say counts, not what they lead to.
+    // Links of environments lead to the interpreter. Their text counts, not the files that they lead to.
     look_into(&folder.open_dir(VENV)?, &mut hasher, 0)?;
     Ok(const_hex::encode(hasher.finalize()))
 }

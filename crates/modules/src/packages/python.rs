@@ -1,4 +1,4 @@
-//! The Python that is there: where it is, what it is, and which modules it has already.
+//! The Python interpreter of this machine: its path, its version and the modules that are installed in it.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,12 +16,12 @@ use crate::{
 
 use super::{PackagesError, text};
 
-/// How long an interpreter may take to answer.
+/// The time limit of an interpreter's answer.
 const TIME: Duration = Duration::from_secs(60);
-/// Older ones do not have what the bridge is written with.
+/// The oldest version that has the syntax of the bridge.
 const OLDEST: (u32, u32) = (3, 10);
 
-/// Asks an interpreter what it is. Its arguments are modules and packages, each as `id:package`, with an empty package
+/// Prints the interpreter's facts. Its arguments are modules and packages, each as `id:package`, with an empty package
 /// for a module that must be installed already.
 const QUESTIONS: &str = r#"
 import importlib.metadata as metadata, importlib.util, json, sys, sysconfig
@@ -51,17 +51,17 @@ print(json.dumps({
 }))
 "#;
 
-/// An interpreter, as it says itself.
+/// The facts that an interpreter reported.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct PythonInterpreter {
     version: (u32, u32, u32),
-    /// The interpreter itself, not the link or script it was found by.
+    /// The interpreter itself, not the link or script that led to it.
     pub(super) executable: PathBuf,
     pub(super) prefixes: Vec<PathBuf>,
-    /// Where its own packages are.
+    /// The folders of its own packages.
     pub(super) site: Vec<PathBuf>,
     abi: String,
-    /// Of the modules asked about, in their order.
+    /// The answers about the modules, in their order.
     pub(super) installed: Vec<bool>,
 }
 
@@ -115,13 +115,13 @@ impl PythonInterpreter {
         format!("{major}.{minor}.{patch}")
     }
 
-    /// Everything that packages installed for it depend on.
+    /// The properties that installed packages depend on.
     pub(super) fn identity(&self) -> String {
         format!("{} {} {}", text(&self.executable), self.version(), self.abi)
     }
 }
 
-/// The interpreter that is meant: the operator's, or the first `python3` on the path.
+/// The interpreter to use: the operator's, or the first `python3` on the path.
 pub(super) fn find(supply: &ModuleSupply) -> Result<PathBuf, PackagesError> {
     let wanted = supply
         .python
@@ -137,7 +137,7 @@ pub(super) fn find(supply: &ModuleSupply) -> Result<PathBuf, PackagesError> {
     })
 }
 
-/// A program of this name, where programs are looked for.
+/// A program of this name on the path.
 pub(super) fn on_path(supply: &ModuleSupply, name: &Path) -> Option<PathBuf> {
     let path = supply.environment.get("PATH").unwrap_or_default();
     path.split(':')
@@ -152,12 +152,12 @@ fn is_program(path: &Path) -> bool {
         })
 }
 
-/// What an interpreter needs, from where it lies alone: itself, and `/opt/python` for `/opt/python/bin/python3`, both for
-/// the link and for what it leads to.
+/// The folders that an interpreter needs, derived from its path alone: its own folder, and `/opt/python` for
+/// `/opt/python/bin/python3`, both for the link and for its target.
 pub(super) fn prefixes_of(python: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut place = python.to_owned();
-    // A link of a link is as far as environments of environments go.
+    // Environments made from environments are links to links, and rarely deeper than this.
     for _ in 0..4 {
         let above = place
             .parent()
@@ -175,7 +175,7 @@ pub(super) fn prefixes_of(python: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a folder is Python's own: the one above `~/bin` is somebody's home.
+/// Whether a folder is Python's own. The folder above `~/bin` is a home folder, not a prefix.
 fn is_prefix(folder: &Path) -> bool {
     let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
         return false;
@@ -186,7 +186,7 @@ fn is_prefix(folder: &Path) -> bool {
         || names.any(|name| name.starts_with("python3") || name.starts_with("pypy3"))
 }
 
-/// What an environment holds, as `name==version`.
+/// The packages of an environment, as `name==version`.
 pub(super) async fn frozen(
     supply: &ModuleSupply,
     (python, folder): (&Path, &Path),

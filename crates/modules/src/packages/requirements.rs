@@ -1,4 +1,5 @@
-//! What a module needs, from its own `pyproject.toml`, and where Python must look for the module itself.
+//! The dependencies of a module from its own `pyproject.toml`, and the folders that Python needs to import the module
+//! itself.
 
 use std::{
     io::{self, Read},
@@ -19,20 +20,20 @@ use super::{
 const CORE: &str = "amplifier-core";
 /// The file that describes a Python project.
 const PROJECT_FILE: &str = "pyproject.toml";
-/// The files of which one makes a folder a bundle.
+/// The files that mark a folder as a bundle.
 const BUNDLE_FILES: [&str; 3] = ["bundle.md", "bundle.yaml", "bundle.yml"];
-/// The folders above a module in which its bundle may be: `modules/x` and a little more.
+/// How many folders above a module may be its bundle: `modules/x` and a little more.
 const BUNDLE_LEVELS: usize = 4;
-/// The permission of everybody to write.
+/// The permission bit for other users to write.
 const OTHERS_WRITE: u32 = 0o002;
-/// More names than this no bundle's folder has that a person made.
+/// The most names of a bundle's folder that are read.
 const MOST_NAMES: usize = 10_000;
 /// The largest `pyproject.toml` that is read.
 const PROJECT_BYTES: u64 = 1 << 20;
-/// More than this no module needs.
+/// The most requirements of a module.
 const MOST: usize = 256;
 
-/// What is wrong with what a module says it needs.
+/// A problem in a module's list of dependencies.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NeedsError {
     #[error("`{}` cannot be read: {source}", path.display())]
@@ -52,7 +53,7 @@ pub(super) enum NeedsError {
 #[derive(Debug, Default)]
 pub(super) struct ProjectDependencies {
     pub(super) requirements: Vec<String>,
-    /// The files of this machine among them.
+    /// The local files among them.
     pub(super) files: Vec<PathBuf>,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn of_module(
     };
     match read_project(folder)? {
         Some(project) => dependencies_of(&project, folder, core, opened),
-        // A module without the file needs nothing; so does one that is a single file.
+        // A module without the file has no dependencies; neither has a module of a single file.
         None => Ok(ProjectDependencies::default()),
     }
 }
@@ -78,9 +79,9 @@ pub(super) fn of_module(
 /// The package of the bundle that a module is part of.
 #[derive(Debug)]
 pub(super) struct BundlePackage {
-    /// The folder that Python finds the package in.
+    /// The folder from which Python imports the package.
     pub(super) import_path: PathBuf,
-    /// The folders of code that a process of the module reads; never the bundle's whole folder.
+    /// The code folders that a process of the module may read; never the bundle's whole folder.
     pub(super) readable: Vec<PathBuf>,
     pub(super) dependencies: ProjectDependencies,
 }
@@ -88,16 +89,16 @@ pub(super) struct BundlePackage {
 /// The package of the bundle that has the module in `root` in one of its folders. Amplifier installs that package
 /// before the bundle's modules, so such modules import it without listing it as a dependency.
 ///
-/// A folder above counts only with a bundle file and a `[project]` in its `pyproject.toml`, and only where no other user
-/// can have put these there: `/tmp` is above many modules. The folder of a fetched module ends at its own checkout
-/// (`checkouts` holds all of them), whatever the cache lies in.
+/// A folder above counts only with a bundle file and a `[project]` in its `pyproject.toml`, and only if no other user
+/// can have put these there: `/tmp` is above many modules. The search for a fetched module ends at its own checkout
+/// (`checkouts` holds all of them), wherever the cache lies.
 pub(super) fn of_bundle(
     root: &Path,
     checkouts: &Path,
     core: CoreWish,
     opened: &[PathBuf],
 ) -> Result<Option<BundlePackage>, NeedsError> {
-    // Both may be written relative to the current folder, or through links.
+    // Both may be relative to the current folder, or lead through links.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let own = &real(project_folder(root));
     let checkouts = &real(checkouts);
@@ -146,7 +147,7 @@ pub(super) fn of_bundle(
     Ok(None)
 }
 
-/// Whether only this user or root can have made a file or folder what it is. A file that is missing cannot be misused.
+/// Whether only this user or root can have changed a file or folder. A file that is missing cannot be misused.
 fn is_trusted(path: &Path) -> bool {
     let Ok(found) = rustix::fs::stat(path) else {
         return true;
@@ -155,7 +156,7 @@ fn is_trusted(path: &Path) -> bool {
     own.contains(&found.st_uid) && found.st_mode & OTHERS_WRITE == 0
 }
 
-/// The folder with the `pyproject.toml` of the module in `root`: a package lies beside its file.
+/// The folder with the `pyproject.toml` of the module in `root`: a package is beside its file.
 fn project_folder(root: &Path) -> &Path {
     if is_package(root) {
         root.parent().unwrap_or(root)
@@ -235,7 +236,7 @@ fn unreadable(path: &Path, source: io::Error) -> NeedsError {
     }
 }
 
-/// The Python packages in a bundle's folder. A link is left out: it could lead to code that is not the bundle's.
+/// The Python packages in a bundle's folder. Links are left out: they could lead to code outside of the bundle.
 fn packages_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let dir = Dir::open_ambient_dir(folder, ambient_authority())?;
     let mut packages = Vec::new();
@@ -249,14 +250,14 @@ fn packages_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(packages)
 }
 
-/// Adds Amplifier's own library to what is needed, unless something names it already.
+/// Adds Amplifier's own library to the dependencies, unless one of them names it already.
 pub(super) fn with_core(needs: &mut Vec<String>) {
     if !needs.iter().any(|need| name_of(need) == CORE) {
         needs.push(CORE.to_owned());
     }
 }
 
-/// The name of the package, in the one form that all its spellings have.
+/// The normalized name of the package.
 fn name_of(requirement: &str) -> String {
     let end = requirement
         .find(|c: char| !direct::is_of_name(c))
@@ -275,13 +276,13 @@ fn name_of(requirement: &str) -> String {
     name
 }
 
-/// Where Python must look to find the module in `root`.
+/// The folder from which Python imports the module in `root`.
 pub(super) fn import_path(root: &Path) -> PathBuf {
     let above = || root.parent().unwrap_or(root).to_owned();
     if is_package(root) || !is_dir(root) {
         return above();
     }
-    // The layout with the package under `src` is as common as the one without.
+    // The package may be in the folder itself or under `src`; both layouts are common.
     let inner = root.join("src");
     if is_dir(&inner) && !is_package(&inner) {
         inner
@@ -298,7 +299,7 @@ fn is_dir(path: &Path) -> bool {
     rustix::fs::stat(path).is_ok_and(is_folder)
 }
 
-/// Whether a folder is there itself, and not a link to one.
+/// Whether the path is a folder and not a link to one.
 fn is_own_dir(path: &Path) -> bool {
     rustix::fs::lstat(path).is_ok_and(is_folder)
 }

@@ -1,4 +1,4 @@
-//! One environment in the cache: made once, looked at by every start, and tried again where something could not be had.
+//! One environment in the cache: made once, checked at every start, and completed later if a package failed.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,34 +19,34 @@ use super::{
     python::PythonInterpreter,
 };
 
-/// What says that an environment was made to its end.
+/// The record that marks an environment as complete.
 const RECORD: &str = "environment.json";
-/// How long a start leaves alone what could not be had: a host that is started again and again should not wait for a
-/// broken index every time.
+/// How long later starts wait before they retry a failed package, so that a host that restarts often does not wait for
+/// a broken index each time.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// What the cache says of an environment that was made to its end.
+/// The cache's record of a complete environment.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PackageEnvironmentManifest {
     python: String,
     requirements: Vec<String>,
-    /// What came of them.
+    /// The installed packages.
     pub(super) packages: Vec<String>,
-    /// Modules that could not be had, with what was said.
+    /// Modules that failed, with the installer's message.
     pub(super) failed: InstallFailures,
-    /// What the files look like from outside.
+    /// The fingerprint of the files.
     look: String,
 }
 
-/// What came of making an environment.
+/// The result of making an environment.
 pub(super) enum EnvironmentBuild {
     Here {
         record: PackageEnvironmentManifest,
         folder: PathBuf,
     },
-    /// Not one module's packages are there.
+    /// No module's packages are available.
     Nothing {
-        /// What follows their names in a sentence.
+        /// The end of a sentence that begins with the modules' names.
         why: String,
     },
 }
@@ -60,7 +60,7 @@ pub(super) struct RequirementSet<'a> {
 }
 
 impl RequirementSet<'_> {
-    /// The name of its folder.
+    /// The name of its folder, a digest of the inputs.
     pub(super) fn key(&self) -> String {
         let mut hasher = Sha256::new();
         for text in [self.python.identity()].iter().chain(&self.requirements) {
@@ -92,7 +92,7 @@ impl RequirementSet<'_> {
             });
         }
         let _locked = self.cache.lock(&self.key(), progress).await?;
-        // Another host may have been here while this one waited.
+        // Another host may have made it while this one waited for the lock.
         match self.made_before(&inside, anew) {
             EarlierEnvironment::Good(made) => Ok(made),
             EarlierEnvironment::WithFailures(EnvironmentBuild::Here { record, folder }) => {
@@ -110,7 +110,7 @@ impl RequirementSet<'_> {
         inside: &str,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
-        // One that is half made has no record, and is never used.
+        // An incomplete environment has no record and is never used.
         self.cache.clear(inside)?;
         self.cache.folder(inside)?;
         let folder = self.cache.path_of(inside);
@@ -126,7 +126,7 @@ impl RequirementSet<'_> {
         }
     }
 
-    /// Tries again what could not be had. What is there stays: installers take all of a list or nothing.
+    /// Retries the modules that failed. The installed packages stay: an installer takes all of a list or nothing.
     async fn retried(
         &self,
         needs: &[ModuleRequirements<'_>],
@@ -157,7 +157,8 @@ impl RequirementSet<'_> {
             .filter(|text| !only_of_failed(text))
             .cloned()
             .collect();
-        // Without a record it is half made: whoever is killed here leaves nothing that would be used.
+        // Without a record the environment counts as incomplete, so a host that is killed here leaves nothing that is
+        // used.
         self.cache.forget(&format!("{inside}/{RECORD}"))?;
         let installer = Installer::new(self.supply, self.python, folder.clone(), needs);
         let failed = installer.one_by_one(&mut taken, &wanting, progress).await;
@@ -190,7 +191,7 @@ impl RequirementSet<'_> {
         Ok(EnvironmentBuild::Here { record, folder })
     }
 
-    /// What is there. One that is damaged concerns the modules that need it, and nobody else.
+    /// The existing environment. A damaged one affects only the modules that need it.
     fn made_before(&self, inside: &str, anew: EnvironmentRebuild) -> EarlierEnvironment {
         let name = format!("{inside}/{RECORD}");
         if anew == EnvironmentRebuild::Everything {
@@ -228,11 +229,11 @@ impl RequirementSet<'_> {
     }
 }
 
-/// What an earlier start left.
+/// The environment that an earlier start left.
 enum EarlierEnvironment {
     /// Use it.
     Good(EnvironmentBuild),
-    /// It can be used, and what is missing may be there by now.
+    /// It is usable, and the missing packages may be available by now.
     WithFailures(EnvironmentBuild),
     Nothing,
 }

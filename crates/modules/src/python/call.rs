@@ -1,4 +1,5 @@
-//! One call of a module's tool, from the host's side: sent, heard, stopped with everything it started.
+//! One call of a module's tool on the host's side: sending, waiting for the answer, stopping it with everything it
+//! started.
 
 use std::{
     sync::Arc,
@@ -21,11 +22,11 @@ use super::{
     set::ModuleSet,
 };
 
-/// How long a call that was told to stop may take before its whole process is ended. A module that blocks its event loop
-/// does not hear of it, and its call is answered within a second of its deadline all the same.
+/// How long a canceled call may take before its whole process is ended. A module that blocks its event loop never sees
+/// the cancellation, and its call is still answered within a second of its deadline.
 const GRACE: Duration = Duration::from_millis(700);
 
-/// How much is shown of a result whose whole is kept, in bytes.
+/// The size of the preview of a result that is kept as a whole, in bytes.
 const PREVIEW: usize = 4 << 10;
 
 /// Runs a call.
@@ -68,7 +69,7 @@ pub(super) async fn run(
     }
 }
 
-/// The mount of the session, made where there is none.
+/// The mount of the session, made if there is none.
 pub(super) async fn mounted_for(
     set: &Arc<ModuleSet>,
     seat: &Arc<SessionMountKeeper>,
@@ -83,8 +84,8 @@ pub(super) async fn mounted_for(
     }
 }
 
-/// Sends an order on behalf of a call, and waits for the answer or until the call is told to stop. With the answer comes the
-/// number that the order had.
+/// Sends an order on behalf of a call, and waits for the answer or for the call's cancellation. Returns the answer and
+/// the number of the order.
 pub(super) async fn send(
     mounted: &SessionMount,
     order: BridgeOrder<'_>,
@@ -101,7 +102,7 @@ pub(super) async fn send(
     (id, running.until_answered(context).await)
 }
 
-/// Where a session finds a tool: by what its own mount brought, else by what others brought.
+/// The mount in which a session finds a tool: its own mount first, then the mounts of other sessions.
 fn place_of(
     tool: &ToolId,
     own: &ModuleSetListing,
@@ -122,7 +123,7 @@ fn place_of(
     }
 }
 
-/// A request under way. Dropped before its answer, it is stopped all the same.
+/// A running request. If it is dropped before its answer, it is still stopped.
 pub(super) struct RunningBridgeRequest {
     pub(super) bridge: Arc<BridgeProcess>,
     pub(super) pending: Option<PendingBridgeAnswer>,
@@ -145,7 +146,7 @@ impl RunningBridgeRequest {
         let Some(pending) = self.pending.take() else {
             return Err(ToolFailure::new("it was sent nowhere"));
         };
-        // In a task of its own: what is begun here is done also if the host has no more patience.
+        // In a task of its own, so that the stop completes even if this future is dropped.
         let stopping = tokio::spawn(stop(Arc::clone(&self.bridge), pending, self.what.clone()));
         match stopping.await {
             Ok(stopped) => stopped,
@@ -153,7 +154,7 @@ impl RunningBridgeRequest {
         }
     }
 
-    /// Waits for the answer, for whoever has no other way to be told to stop than being dropped.
+    /// Waits for the answer, for callers that can be canceled only by a drop.
     pub(super) async fn answered(&mut self) -> Result<Vec<u8>, NoAnswer> {
         let Some(pending) = &mut self.pending else {
             return Err(NoAnswer::Unreadable("it was sent nowhere".to_owned()));
@@ -169,6 +170,9 @@ impl Drop for RunningBridgeRequest {
         let Some(pending) = self.pending.take() else {
             return;
         };
+        // A caller can vanish without a cancellation, and `drop` cannot wait. So the stop runs in a task of its own;
+        // otherwise the tool would go on with no reader. `Release` frees a large result that the bridge may have kept
+        // for this call in the meantime.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let bridge = Arc::clone(&self.bridge);
             let call = pending.id;
@@ -181,7 +185,7 @@ impl Drop for RunningBridgeRequest {
     }
 }
 
-/// Tells a request to stop, and ends the whole process where it does not.
+/// Cancels a request, and ends the whole process if the request does not end.
 async fn stop(
     bridge: Arc<BridgeProcess>,
     mut pending: PendingBridgeAnswer,
@@ -191,6 +195,8 @@ async fn stop(
     if let Ok(line) = timeout(GRACE, pending.line()).await {
         return line.map_err(NoAnswer::into_failure);
     }
+    // Python code that blocks its thread cannot be interrupted from outside, so only the end of the process keeps the
+    // deadline. The other calls in this process fail with it; the sessions are mounted anew at their next call.
     bridge
         .kill(format!("`{what}` did not stop when it was told to"))
         .await;
@@ -228,7 +234,7 @@ async fn outcome(
     };
     match outcome {
         Ok(mut output) => {
-            // Where nothing of the text came, what stands for it would say that there was none.
+            // If no text arrived, an empty text would claim that the result was empty.
             output.content.retain(|_| cut.shown > 0);
             let truncation = shorten(&mut output.content, &cut, kept.as_ref());
             Ok(ToolOutput {
@@ -246,7 +252,7 @@ async fn outcome(
     }
 }
 
-/// A result that was too large to be sent, waiting in the bridge. It is let go of when this is dropped.
+/// A result that was too large for one message and waits in the bridge. Dropping this releases it.
 struct OversizedBridgeResult<'a> {
     bridge: &'a BridgeProcess,
     call: u64,
@@ -259,7 +265,7 @@ impl Drop for OversizedBridgeResult<'_> {
 }
 
 impl OversizedBridgeResult<'_> {
-    /// Fetches the whole, piece by piece and no faster than it is written.
+    /// Fetches the whole in pieces, no faster than they are written.
     async fn keep(
         &self,
         cut: &BridgeResultTruncation,
@@ -318,7 +324,7 @@ impl From<NoAnswer> for NotKept {
     }
 }
 
-/// Leaves what is to be shown of a result that was cut, with a note of where the rest is.
+/// Keeps the preview of a result that was cut, with a note that points to the rest.
 fn shorten(
     content: &mut Vec<ResultContent>,
     cut: &BridgeResultTruncation,

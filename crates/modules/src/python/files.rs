@@ -1,8 +1,8 @@
-//! The Python side, inside of the binary. A process is given it over its channel; nothing of it lies on disk.
+//! The Python side, embedded in the binary. A process gets it over its channel, so no file of it lies on disk.
 
 use std::collections::BTreeMap;
 
-/// What the interpreter is started with.
+/// The program that the interpreter starts with.
 pub(super) const BOOT: &str = include_str!("bridge/boot.py");
 
 macro_rules! table {

@@ -1,4 +1,4 @@
-//! Handlers of Python modules, behind the desk that hooks of every language are asked through.
+//! Handlers of Python modules, behind the desk that all languages share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,12 +24,12 @@ use super::{
     set::ModuleSet,
 };
 
-/// How long one handler may take where nobody says otherwise.
+/// The default time limit of one handler.
 const USUAL_LIMIT: Duration = Duration::from_secs(5);
-/// Of so many handlers in a row each may take its time.
+/// The time limit of all handlers together, as a multiple of the limit of one.
 const IN_A_ROW: u32 = 6;
 
-/// The hooks of a set. None where no module has handlers, or was to have some.
+/// The hooks of a set. Empty if no module has handlers or was expected to have some.
 pub(super) fn hooks(set: &Arc<ModuleSet>) -> Vec<Arc<dyn Hook>> {
     let listing = set.listing();
     let settings = &set.blueprint.settings;
@@ -66,7 +66,7 @@ impl PythonDesk {
         self.standings.of(Some(&ModuleId::new(module)), event)
     }
 
-    /// The standing of every module. Handlers may come after the mount, so those that have none yet are named too.
+    /// The standing of every module. Handlers may come after the mount, so modules without one are included too.
     fn all_standings(&self, event: &str) -> BTreeMap<String, HookStanding> {
         let ids = self
             .set
@@ -78,7 +78,8 @@ impl PythonDesk {
             .collect()
     }
 
-    /// A module that should look at calls and is not there has failed at each of them.
+    /// The result for missing modules: a module that should look at calls and failed to load has failed at each of
+    /// them.
     fn missing(&self, event: &str) -> Option<HookResult> {
         if event != events::TOOL_PRE {
             return None;
@@ -107,7 +108,7 @@ impl PythonDesk {
         self.failed(event, gone.chain(declined))
     }
 
-    /// What it means that modules could not look at an event.
+    /// The result for modules that failed to look at an event.
     fn failed<'a>(
         &self,
         event: &str,
@@ -126,8 +127,8 @@ impl PythonDesk {
         question
     }
 
-    /// The modules that should have heard an event in a session and did not: those whose handlers this mount or the
-    /// first one had, and those that are there to look at calls, were it only in another session.
+    /// The result for modules that should have got an event in a session and did not: modules with handlers in this
+    /// mount or the first one, and hook modules that failed to mount in this session.
     fn deaf(&self, event: &str, own: &ModuleSetListing, asked: &[String]) -> Option<HookResult> {
         let mut expected: BTreeSet<String> =
             self.set.listing().hearing(event).into_iter().collect();
@@ -199,7 +200,7 @@ impl PythonDesk {
         let failed = self.deaf(event, &mounted.listing, &asked).or(missing);
         Ok(match failed {
             Some(failed) if failed.action == HookAction::Deny => failed,
-            // One question is enough, and what was changed stays changed.
+            // One question is enough. Changes by other handlers stay.
             Some(question) if answer.action != HookAction::AskUser => HookResult {
                 action: question.action,
                 approval_prompt: question.approval_prompt,

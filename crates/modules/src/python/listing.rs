@@ -1,4 +1,4 @@
-//! What the modules of a set brought, as the catalog and the operator are told of it.
+//! The contributions of a set's modules, for the catalog and the operator.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,27 +18,27 @@ use super::{
     protocol::{BridgeTool, MountedModule, MountedPlugin},
 };
 
-/// The tools, and what is missing.
+/// The tools and the problems.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModuleSetListing {
     pub(super) declarations: Vec<Declaration>,
-    /// Where a tool is found in the bridge.
+    /// The place of each tool in the bridge.
     pub(super) places: BTreeMap<ToolId, BridgeToolAddress>,
     pub(super) failures: Vec<LoadFailure>,
-    /// Those of them that should look at calls and cannot.
+    /// The modules among them that should look at calls and cannot.
     pub(super) blind: Vec<LoadFailure>,
-    /// The hook modules that chose to bring nothing.
+    /// The hook modules that declined.
     pub(super) declined: Vec<ModuleId>,
     pub(super) problems: Vec<SourceProblem>,
     /// The events that each module has handlers for.
     pub(super) events: Vec<(String, Vec<String>)>,
-    /// Places of the plan whose modules took too long, and what is said of it.
+    /// Places of the plan where modules took too long, with their messages.
     pub(super) late: Vec<(usize, String)>,
     /// The plugins of an A2E host file, in the order of the file.
     pub(super) plugins: Vec<LoadedPlugin>,
-    /// The plugins that take a message, by the call that dispatches it, first asked first.
+    /// The plugins for each message, by the call that dispatches it, in the order of dispatch.
     pub(super) dispatches: BTreeMap<ToolId, Vec<MessageTaker>>,
-    /// The plugin that a step hands its message to.
+    /// The plugin of each step.
     pub(super) steps: BTreeMap<ToolId, MessageTaker>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct BridgeToolAddress {
 }
 
 impl ModuleSetListing {
-    /// From what a mount brought.
+    /// Lists the contributions of a mount.
     pub(super) fn of(planned: &[BridgedModule], mounted: Vec<MountedModule>) -> Self {
         let mut listing = Self::default();
         for (place, (planned, mounted)) in planned.iter().zip(mounted).enumerate() {
@@ -84,7 +84,7 @@ impl ModuleSetListing {
         listing
     }
 
-    /// With the tools of another mount that this one does not have. Nothing goes.
+    /// Adds the tools of another mount that this one lacks. None are removed.
     pub(super) fn grown(&self, other: &Self) -> Self {
         let mut grown = self.clone();
         for declaration in &other.declarations {
@@ -103,14 +103,14 @@ impl ModuleSetListing {
         grown
     }
 
-    /// Why a module is not there, if it is not.
+    /// The failure of a module, if it failed to load.
     pub(super) fn failure_of(&self, module: &str) -> Option<&LoadFailure> {
         self.failures
             .iter()
             .find(|failure| failure.module.as_str() == module)
     }
 
-    /// Where nothing could be mounted at all.
+    /// The listing if no module could be mounted.
     pub(super) fn without(planned: &[BridgedModule], message: &str) -> Self {
         let mut listing = Self::default();
         for planned in planned {
@@ -129,7 +129,7 @@ impl ModuleSetListing {
         }
     }
 
-    /// A name that a tool is mounted under belongs to that tool, and not to another whose own name it is.
+    /// A mounted name belongs to its tool. Another tool with that own name loses the alias.
     fn drop_taken_aliases(&mut self) {
         let mounted: BTreeSet<&str> = self
             .places
@@ -237,8 +237,8 @@ impl ModuleSetListing {
         self.declarations.push(declaration);
     }
 
-    /// The same listing with the tools of plugins as another one of the same modules has them: plugins are asked for their
-    /// tools again and again, and what they list is what they have.
+    /// The same listing with the plugin tools of another listing of the same modules: plugins list their tools
+    /// repeatedly, and the newest list counts.
     pub(super) fn with_plugin_tools_of(&self, other: &Self) -> Self {
         let is_plugin = |module: &str| self.plugins.iter().any(|plugin| plugin.name == module);
         let of_plugin = |listing: &Self, id: &ToolId| {
@@ -267,7 +267,7 @@ impl ModuleSetListing {
         renewed
     }
 
-    /// The modules with handlers that hear an event.
+    /// The modules with handlers for an event.
     pub(super) fn hearing(&self, event: &str) -> Vec<String> {
         let hears = |patterns: &[String]| {
             patterns
@@ -279,7 +279,7 @@ impl ModuleSetListing {
     }
 }
 
-/// Whether a tool can answer to its own name beside the one it is mounted under. A name with a `.` or `__` looks like the
+/// Whether a tool may also be called by its own name beside its mounted one. A name with a `.` or `__` looks like the
 /// id of another tool.
 fn is_alias(own: &str, mounted: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -313,7 +313,7 @@ fn reason(word: &str) -> LoadReason {
         .unwrap_or(LoadReason::Unknown)
 }
 
-/// The declaration of the tool that asks a person on behalf of a module.
+/// The declaration of the tool that asks an operator on behalf of a module.
 pub(super) fn ask_declaration(id: ToolId) -> Declaration {
     let about = "Asks the operator a question on behalf of a module; an approval is a yes";
     let mut declaration = Declaration::new(id, about);
@@ -327,7 +327,7 @@ pub(super) fn ask_declaration(id: ToolId) -> Declaration {
         "additionalProperties": false,
     }));
     declaration.toolkit = ModuleId::new("amplifier").to_string();
-    // Agents ask people themselves.
+    // Agents have their own ways to ask their users.
     declaration.loading = LoadingStrategy::Internal;
     declaration.interface.permission.approval_required = true;
     declaration.interface.safety.requires_user_interaction = true;
@@ -335,7 +335,7 @@ pub(super) fn ask_declaration(id: ToolId) -> Declaration {
     declaration
 }
 
-/// What that tool answers once somebody has said yes.
+/// The answer of that tool after an approval.
 pub(super) fn ask_answer() -> Value {
     json!({ "approved": true })
 }

@@ -1,4 +1,4 @@
-//! Mounting the modules for a session, and doing without those that keep the others from it.
+//! Mounts the modules for a session, and leaves out modules that prevent the others from mounting.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,46 +16,47 @@ use super::{
     set::ModuleSet,
 };
 
-/// How often a process may die over a module before that is no coincidence: somebody else may have ended it.
+/// How many deaths of a process during one module's mount count as a coincidence: another program may have ended the
+/// process.
 const COINCIDENCES: u32 = 1;
 
 /// The modules that are not mounted again, by their place in the plan.
 #[derive(Default)]
 pub(super) struct GivenUp {
     reasons: BTreeMap<usize, String>,
-    /// How often a process died while a module was being mounted.
+    /// The deaths of processes during each module's mount.
     deaths: BTreeMap<usize, u32>,
 }
 
-/// Which mount of a set it is.
+/// The occasion of a mount.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MountOccasion {
-    /// Nothing else happens in the process, so whatever happens is its doing.
+    /// Nothing else happens in the process, so the module is the cause of any failure.
     First,
     Later,
 }
 
-/// How modules are mounted.
+/// The order in which modules are mounted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MountConcurrency {
-    /// A slow one does not hold up those after it.
+    /// A slow module does not delay those after it.
     Overlapping,
-    /// One is at work at a time, so that it is known who ends the process.
+    /// One module is mounted at a time, so that a death of the process can be attributed to it.
     Apart,
 }
 
-/// Why a mount did not come about.
+/// The failure of a mount.
 struct NotMounted {
     failure: ToolFailure,
-    /// The modules that were being mounted when the process ended.
+    /// The modules in progress when the process ended.
     at_work: BTreeSet<usize>,
 }
 
 impl ModuleSet {
-    /// Mounts every module for the first time, to see what they bring. Modules that took too long are not waited for
-    /// again.
+    /// Mounts every module for the first time, to list the contributions. Later mounts do not wait again for modules
+    /// that took too long.
     pub(super) async fn first_mount(&self) -> Result<SessionMount, ToolFailure> {
-        // Whose it will be is not known yet, and two sessions may never see the same id.
+        // The session is not known yet, and two sessions must never see the same id.
         let session = InvocationId::new().to_string();
         let mounted = self
             .mount_without_the_broken(MountOccasion::First, &session, &Map::new())
@@ -85,6 +86,11 @@ impl ModuleSet {
         session: &str,
         remembered: &Map<String, Value>,
     ) -> Result<SessionMount, ToolFailure> {
+        // A module can end the whole process while it is mounted, and then only the modules in progress are known. If
+        // there were several, any of them may be the cause, so the next attempt mounts them one by one, and a further
+        // death has a single suspect. That module is left out, and the others are mounted concurrently again. To mount
+        // one by one from the beginning would make each start wait for the slow modules in turn; to leave out all
+        // suspects would lose sound ones.
         let mut way = MountConcurrency::Overlapping;
         loop {
             let bridge = self.bridge().await?;
@@ -95,9 +101,9 @@ impl ModuleSet {
                 };
             match (way, at_work.len(), at_work.first()) {
                 (_, _, None) => return Err(failure),
-                // It may have been any of them.
+                // Any of them may be the cause, so they are mounted one by one.
                 (MountConcurrency::Overlapping, 2.., _) => way = MountConcurrency::Apart,
-                // Each module has few tries, so this ends.
+                // Each module has a limited number of tries, so the loop ends.
                 (MountConcurrency::Overlapping | MountConcurrency::Apart, _, Some(place)) => {
                     self.blame(turn, *place, &failure);
                     way = MountConcurrency::Overlapping;
@@ -148,7 +154,7 @@ impl ModuleSet {
             apart,
         };
         let modules = u32::try_from(self.blueprint.modules.len()).unwrap_or(u32::MAX);
-        // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
+        // The bridge enforces the limit of each module. This limit is for a bridge that hangs itself.
         let whole = limit
             .saturating_mul(modules.saturating_mul(2))
             .saturating_add(limit);

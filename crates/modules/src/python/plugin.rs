@@ -1,8 +1,8 @@
-//! Plugins of an A2E host file: their messages as calls of this host, and everything they send.
+//! Plugins of an A2E host file: their messages as calls of this host, and their own messages and audit entries.
 //!
 //! A message of type `memory/store/req` is the call `a2e.memory/store`: validated, decided, scheduled and recorded like
-//! the call of a tool. That call dispatches as A2E hosts do, by priority, and makes one step `a2e.memory/store:NAME` per
-//! plugin. The host implements none of the capabilities: what a message does is up to the plugin.
+//! the call of a tool. That call dispatches as A2E hosts do, by priority, and makes one step `a2e.memory/store:NAME`
+//! per plugin. The host implements none of the capabilities: the plugins define the effects of a message.
 
 mod declaring;
 mod message_class;
@@ -39,20 +39,20 @@ pub(super) const NAMESPACE: &str = "a2e";
 /// The type of a call of a tool.
 const TOOL_CALL: &str = "tool/call/req";
 
-/// A plugin that is loaded, as the handshake describes it.
+/// A loaded plugin, as the handshake describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedPlugin {
     /// Its name in the file.
     pub name: String,
-    /// The capability it is part of, as the file spells it.
+    /// Its capability, as the file spells it.
     pub capability: String,
-    /// Of several plugins that take a message, the one with the highest comes first.
+    /// Its rank among the plugins for a message: the highest comes first.
     pub priority: i64,
-    /// Whether it is the only one to take a message where it comes first.
+    /// Whether it keeps a message from other plugins if it comes first.
     pub exclusive: bool,
-    /// The message types it takes, beside those about tools.
+    /// Its message types, beside those about tools.
     pub messages: Vec<String>,
-    /// What it says of itself in the handshake.
+    /// The metadata of its handshake.
     pub metadata: Map<String, Value>,
 }
 
@@ -83,21 +83,21 @@ impl LoadedPlugin {
     }
 }
 
-/// Where messages that plugins send by themselves and their audit entries go.
+/// Takes the plugins' own messages and audit entries.
 pub trait PluginPort: Send + Sync + 'static {
-    /// Sends the agent of a session a message.
+    /// Sends a message to the agent of a session.
     fn push(&self, session: &SessionId, message: Value);
 
     /// Writes an audit entry.
     fn audit(&self, entry: Value);
 }
 
-/// The way of messages and audit entries out of the processes. A message goes straight from the line it came on to the port:
-/// what a plugin sends during a request is sent before the request's answer.
+/// The route of messages and audit entries from the processes to the port. A message goes directly from its line to
+/// the port, so that a message that a plugin sends during a request is sent before the request's answer.
 #[derive(Default)]
 pub(super) struct PluginOutlet {
     port: OnceLock<Arc<dyn PluginPort>>,
-    /// Whose plugins a mount has.
+    /// The session of each mount, for the plugins in it.
     sessions: Mutex<HashMap<u64, SessionId>>,
 }
 
@@ -106,7 +106,7 @@ impl PluginOutlet {
         let _ = self.port.set(port);
     }
 
-    /// The mount belongs to this session from now on.
+    /// Assigns the mount to this session.
     pub(super) fn assign(&self, mount: u64, session: &SessionId) {
         self.sessions.lock().insert(mount, session.clone());
     }
@@ -129,7 +129,7 @@ impl PluginOutlet {
     }
 }
 
-/// A plugin that takes a message type.
+/// A plugin for a message type.
 #[derive(Clone, Debug)]
 pub(super) struct MessageTaker {
     pub(super) plugin: String,
@@ -137,11 +137,11 @@ pub(super) struct MessageTaker {
     pub(super) kind: String,
     pub(super) priority: i64,
     pub(super) exclusive: bool,
-    /// The call that hands the message to this plugin.
+    /// The call that passes the message to this plugin.
     pub(super) step: ToolId,
 }
 
-/// Highest priority first; of equals, in the order of the file.
+/// Highest priority first; equal ones in the order of the file.
 pub(super) fn by_priority(takers: &mut [MessageTaker]) {
     takers.sort_by_key(|taker| Reverse(taker.priority));
 }
@@ -151,7 +151,7 @@ pub(super) fn message_name(kind: &str) -> &str {
     kind.strip_suffix("/req").unwrap_or(kind)
 }
 
-/// Hands a message to the plugins that take it: to the first alone where that is exclusive, else to all of them in turn.
+/// Passes a message to its plugins: to the first alone if that is exclusive, else to all of them in turn.
 pub(super) async fn dispatch(
     takers: &[MessageTaker],
     call: ToolCall,
@@ -184,14 +184,14 @@ pub(super) async fn dispatch(
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
         {
-            // Under its id the face knows an answer that it sent before the request ended.
+            // The face uses the id to recognize an answer that it sent before the request ended.
             fields.insert(
                 "id".to_owned(),
                 format!("{}-{place}", context.invocation_id().to_hex()).into(),
             );
         }
         if takers.len() > 1 {
-            // The agent gets each answer as it comes, so that a slow plugin does not hold up the others.
+            // The agent gets each answer at once, so that a slow plugin does not delay the others.
             context.emit(EventBody::Message {
                 message: response.clone(),
             });
@@ -214,7 +214,7 @@ pub(super) async fn dispatch(
     }
 }
 
-/// The message that a step ended with. `None`: the plugin has no answer.
+/// The final message of a step. `None`: the plugin has no answer.
 fn response_of(result: &ToolResult) -> Option<Value> {
     match &result.error {
         None if result.structured_content.is_none() && result.persistence.is_some() => {
@@ -245,7 +245,7 @@ fn error_message(class: ErrorClass, code: Option<&str>, message: &str) -> Value 
     json!({ "type": "error", "code": code, "message": message, "retryable": false })
 }
 
-/// One step: hands the message to one plugin and waits for its answer.
+/// One step: passes the message to one plugin and waits for its answer.
 pub(super) async fn hand_over(
     set: &Arc<ModuleSet>,
     seat: &Arc<SessionMountKeeper>,
@@ -264,7 +264,7 @@ pub(super) async fn hand_over(
             .cloned()
             .unwrap_or_default(),
     );
-    // The type that was decided about, whatever the arguments say.
+    // The type that the decision was about, even if the arguments name another one.
     message.insert("type".to_owned(), Value::from(taker.kind.as_str()));
     let message = Value::Object(message);
     let span = context.trace();
@@ -330,7 +330,7 @@ pub(super) fn nested_call(plugin: &str, message: &Map<String, Value>) -> NestedC
     )
 }
 
-/// The end of that call as the message that the plugin waits for.
+/// The result of that call as the message that the plugin waits for.
 pub(super) fn nested_answer(message: &Map<String, Value>, result: &ToolResult) -> Value {
     let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
     let mut answer = if text("type") == TOOL_CALL {
@@ -353,7 +353,7 @@ pub(super) fn nested_answer(message: &Map<String, Value>, result: &ToolResult) -
     answer
 }
 
-/// An A2E event of a tool. Kinds and fields that this host has no word for are passed on as they are.
+/// An A2E event of a tool. Kinds and members that this host does not define are passed on unchanged.
 pub(super) fn event_body(kind: String, data: Value) -> EventBody {
     let fields = data.as_object();
     let has_only = |known: &[&str]| {
@@ -375,7 +375,7 @@ pub(super) fn event_body(kind: String, data: Value) -> EventBody {
             level: level_of(text("level").as_deref()),
             message,
         },
-        // That kind has facts of the host's, which a plugin cannot vouch for.
+        // Events of that kind carry facts of the host, so a plugin's event becomes a custom one.
         (EventBody::MODULE_EVENT, _) => EventBody::Custom {
             name: format!("plugin:{kind}"),
             data,
@@ -393,7 +393,7 @@ fn level_of(word: Option<&str>) -> LogLevel {
     }
 }
 
-/// Adds to the result of a plugin's tool what A2E has beside it. The data is the plugin's own, without a second form as
+/// Adds A2E's extra members to the result of a plugin's tool. The data is the plugin's own, without a second form as
 /// text.
 pub(super) fn with_extras(
     result: ModuleResult,

@@ -1,7 +1,8 @@
-//! What a plugin of an A2E host may read in the folder of the host's file.
+//! The files that a plugin of an A2E host may read in the folder of the host's file.
 //!
-//! The file holds the host's token, and people keep other things beside it. So the folder itself is not opened: single
-//! files of code are, folders of code, and what the plugin's metadata names. Looked for at every start.
+//! The host's file holds the host's token, and operators keep other files beside it. So the folder itself is not
+//! opened: only single code files, folders of code, and the paths in the plugin's metadata are. They are searched at
+//! every start.
 
 use std::{
     ffi::OsStr,
@@ -11,24 +12,24 @@ use std::{
 use cap_std::{ambient_authority, fs::Dir};
 use serde_json::{Map, Value};
 
-/// Each is a mount of its own.
+/// The most paths, since each is a mount of its own.
 const MOST: usize = 1_024;
-/// How many names of the folder are looked at.
+/// The most names of the folder that are read.
 const LOOKED_AT: usize = 10_000;
-/// The folder that many projects keep their packages in.
+/// The folder of packages in many projects.
 const INNER: &str = "src";
 
-/// What a plugin may read and list.
+/// The paths that a plugin may read and list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PluginSight {
-    /// Files and folders, with all beneath.
+    /// Files, and folders with everything beneath.
     pub(super) readable: Vec<PathBuf>,
-    /// Folders whose names Python looks through to find code.
+    /// Folders that Python lists to find code.
     pub(super) listable: Vec<PathBuf>,
 }
 
 impl PluginSight {
-    /// The code in `folder`, and what the plugin's `metadata` names there or elsewhere, but never `host_file`.
+    /// The code in `folder`, and the paths in the plugin's `metadata` there or elsewhere, but never `host_file`.
     pub(super) fn of(
         folder: &Path,
         host_file: Option<&Path>,
@@ -43,7 +44,7 @@ impl PluginSight {
             sight.readable.extend(code_in(&inner));
             sight.listable.push(inner);
         }
-        // What is compared are real paths: a name of the metadata may lead there by a link.
+        // Real paths are compared: a name in the metadata may lead there by a link.
         let hidden = [Some(folder), host_file]
             .into_iter()
             .flatten()
@@ -64,7 +65,7 @@ impl PluginSight {
     }
 }
 
-/// The files and folders of code in a folder. A link is none: it may lead to anything.
+/// The files and folders of code in a folder. Links are left out: they may lead anywhere.
 fn code_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
         return Vec::new();
@@ -130,8 +131,8 @@ fn texts(value: &Value) -> Vec<&str> {
     }
 }
 
-/// What a text of the metadata names, if it exists: an absolute path, or one in the folder. In the folder neither hidden
-/// names nor links count, however the text leads there.
+/// The path in a text of the metadata, if it exists: an absolute path, or one in the folder. Within the folder, hidden
+/// names and links are refused, also when the text reaches them another way.
 fn named_path(folder: &Path, text: &str) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let given = folder.join(text);

@@ -1,4 +1,4 @@
-//! One bridge process: started by the launcher, talked with over its socket, heard on its pipes, and told of by its end.
+//! One bridge process: its start by the launcher, its orders over the socket, its output on the pipes, and its end.
 
 mod ears;
 mod start;
@@ -25,7 +25,7 @@ use super::{
 pub(super) use ears::BridgeNotice;
 pub(super) use start::{BridgeProcessTemplate, NotStarted};
 
-/// A bridge process. Dropped, it is asked to clean up, and then ended with all it started.
+/// A bridge process. Dropping it asks the process to clean up, and then ends it with all its children.
 pub(super) struct BridgeProcess {
     pub(super) core: CoreInUse,
     pub(super) applied: AppliedSandbox,
@@ -33,29 +33,29 @@ pub(super) struct BridgeProcess {
     orders: mpsc::UnboundedSender<Vec<u8>>,
     end: mpsc::UnboundedSender<String>,
     gone: watch::Receiver<Option<Arc<BridgeExit>>>,
-    /// A call went well since it started, so it is worth another start at once.
+    /// A call has succeeded since the start, so a restart needs no pause.
     proven: Arc<AtomicBool>,
 }
 
-/// A process, as whoever starts the next one remembers it.
+/// The end of a process, for the code that starts the next one.
 pub(super) struct BridgeExitWatch {
     gone: watch::Receiver<Option<Arc<BridgeExit>>>,
     proven: Arc<AtomicBool>,
 }
 
-/// What an end means for the next start.
+/// The kind of an end, which decides about the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BridgeExitKind {
-    /// It did nothing but end.
+    /// It ended before any work.
     InVain,
     /// It had done some work.
     Proven,
-    /// The host wanted no more of it.
+    /// The host ended it.
     Unwanted,
 }
 
 impl BridgeExitWatch {
-    /// How it ended, if it did.
+    /// The kind of its end, if it has ended.
     pub(super) fn ending(&self) -> Option<BridgeExitKind> {
         let gone = self.gone.borrow().clone()?;
         Some(match (gone.unwanted, self.proven.load(Ordering::Relaxed)) {
@@ -66,64 +66,61 @@ impl BridgeExitWatch {
     }
 }
 
-/// Who waits for what.
+/// The requests that wait for an answer.
 #[derive(Default)]
 pub(super) struct BridgeRequestRegistry {
     numbers: AtomicU64,
     waiting: Mutex<HashMap<u64, BridgeAnswerWaiter>>,
-    /// The places of the modules that are being mounted, by mount.
+    /// The plan places of the modules in progress, by mount.
     mounting: Mutex<HashMap<u64, BTreeSet<usize>>>,
-    /// The mounts that this process was told to make. What it says of any other is not heard: that is another session's.
+    /// The mounts of this process. Messages about any other mount are ignored: it belongs to another session.
     mounts: Mutex<HashSet<u64>>,
 }
 
 struct BridgeAnswerWaiter {
     answer: oneshot::Sender<Result<Vec<u8>, Arc<BridgeExit>>>,
-    /// For a call: where its events go.
+    /// For a call: the receiver of its events.
     call: Option<Arc<ears::CallSide>>,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug)]
 pub(super) struct BridgeExit {
     pub(super) ended: Option<CommandExit>,
     /// Why the host ended it, if it did.
     pub(super) because: Option<String>,
-    /// Nobody had a use for it any more.
+    /// The host ended the process because it was no longer needed.
     pub(super) unwanted: bool,
-    /// The last of what it wrote to standard error.
+    /// The tail of its standard error.
     pub(super) last_words: String,
 }
 
-/// Why a request has no answer that can be used.
+/// Why a request has no usable answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
-    /// The bridge said that it could not be done.
+    /// The bridge reported a failure.
     Failed(BridgeFailureReply),
-    /// The process is gone.
     Gone(Arc<BridgeExit>),
-    /// What it said makes no sense.
+    /// The answer could not be parsed.
     Unreadable(String),
 }
 
-/// An answer on its way.
 pub(super) struct PendingBridgeAnswer {
     pub(super) id: u64,
     answer: oneshot::Receiver<Result<Vec<u8>, Arc<BridgeExit>>>,
 }
 
 impl BridgeProcess {
-    /// Sends what nobody answers.
+    /// Sends an order without an answer.
     pub(super) fn tell(&self, order: BridgeOrder<'_>) {
         self.send(None, order);
     }
 
-    /// Sends a request.
     pub(super) fn request(&self, order: BridgeOrder<'_>) -> PendingBridgeAnswer {
         self.send_request(order, None)
     }
 
-    /// Sends a call; what it does on its way is told to its context.
+    /// Sends a call; its events go to the call's context.
     pub(super) fn call(
         &self,
         order: BridgeOrder<'_>,
@@ -147,20 +144,20 @@ impl BridgeProcess {
             },
         );
         self.send(Some(id), order);
-        // Whoever comes after the end finds nobody to answer.
+        // The process may have ended before this request was registered, and then no reader would fail it.
         if let Some(gone) = self.gone() {
             self.desk.fail(&gone);
         }
         PendingBridgeAnswer { id, answer }
     }
 
-    /// Tells a request to stop; its answer still comes.
+    /// Cancels a request; its answer still comes.
     pub(super) fn cancel(&self, id: u64) {
         self.send(Some(id), BridgeOrder::Cancel);
     }
 
     fn send(&self, id: Option<u64>, order: BridgeOrder<'_>) {
-        // Plain data cannot fail to be written.
+        // Serializing plain data cannot fail.
         let mut line = serde_json::to_vec(&NumberedBridgeOrder { id, order }).unwrap_or_default();
         line.push(b'\n');
         let _ = self.orders.send(line);
@@ -174,12 +171,12 @@ impl BridgeProcess {
         read(&self.request(order).line().await?)
     }
 
-    /// Notes that it does its work.
+    /// Records a success, so that the next start needs no pause.
     pub(super) fn works(&self) {
         self.proven.store(true, Ordering::Relaxed);
     }
 
-    /// What is remembered of it.
+    /// A watch on its end.
     pub(super) fn life(&self) -> BridgeExitWatch {
         BridgeExitWatch {
             gone: self.gone.clone(),
@@ -187,27 +184,27 @@ impl BridgeProcess {
         }
     }
 
-    /// A mount is about to be asked for.
+    /// Registers a mount before it is requested.
     pub(super) fn begin_mount(&self, mount: u64) {
         self.desk.mounts.lock().insert(mount);
     }
 
-    /// Nothing that it says of this mount is heard any more.
+    /// Ignores further messages about this mount.
     pub(super) fn end_mount(&self, mount: u64) {
         self.desk.mounts.lock().remove(&mount);
     }
 
-    /// A mount was tried; gives back the places of the modules that were being mounted.
+    /// Ends a mount attempt; returns the plan places of the modules in progress.
     pub(super) fn mounted(&self, mount: u64) -> BTreeSet<usize> {
         self.desk.mounting.lock().remove(&mount).unwrap_or_default()
     }
 
-    /// How it ended, if it did.
+    /// Its end, if it has ended.
     pub(super) fn gone(&self) -> Option<Arc<BridgeExit>> {
         self.gone.borrow().clone()
     }
 
-    /// Ends it and everything it started; returns when that is done.
+    /// Ends it and all its children; returns when that is done.
     pub(super) async fn kill(&self, because: String) {
         let _ = self.end.send(because);
         let mut gone = self.gone.clone();
@@ -216,7 +213,7 @@ impl BridgeProcess {
 }
 
 impl PendingBridgeAnswer {
-    /// The answer as it came. Can be given up and awaited again.
+    /// The raw answer. Dropping this future loses nothing.
     pub(super) async fn line(&mut self) -> Result<Vec<u8>, NoAnswer> {
         match (&mut self.answer).await {
             Ok(Ok(line)) => Ok(line),
@@ -226,7 +223,7 @@ impl PendingBridgeAnswer {
     }
 }
 
-/// Reads an answer as what it should be.
+/// Parses an answer as the expected type.
 pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
     let unreadable = |error: serde_json::Error| NoAnswer::Unreadable(error.to_string());
     let tag: BridgeLineTag = serde_json::from_slice(line).map_err(unreadable)?;
@@ -239,14 +236,14 @@ pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
 }
 
 impl BridgeRequestRegistry {
-    /// Nobody is answered any more.
+    /// Fails all waiting requests.
     fn fail(&self, gone: &Arc<BridgeExit>) {
         for (_, waiter) in self.waiting.lock().drain() {
             let _ = waiter.answer.send(Err(Arc::clone(gone)));
         }
     }
 
-    /// Whose events these are.
+    /// The call that these events belong to.
     fn call(&self, id: u64) -> Option<Arc<ears::CallSide>> {
         self.waiting
             .lock()
@@ -254,7 +251,7 @@ impl BridgeRequestRegistry {
             .and_then(|waiter| waiter.call.clone())
     }
 
-    /// The one call that is under way, if there is just one.
+    /// The running call, if there is exactly one.
     fn only_call(&self) -> Option<Arc<ears::CallSide>> {
         let waiting = self.waiting.lock();
         let mut calls = waiting.values().filter_map(|waiter| waiter.call.as_ref());
@@ -263,7 +260,7 @@ impl BridgeRequestRegistry {
 }
 
 impl BridgeExit {
-    /// In words.
+    /// As a message.
     pub(super) fn told(&self) -> String {
         if let Some(because) = &self.because {
             return format!("the process of the Python modules was ended: {because}");
@@ -293,7 +290,7 @@ impl BridgeExit {
 }
 
 impl NoAnswer {
-    /// As the failure of a call that may have done something.
+    /// As the failure of a call that may have had effects.
     pub(super) fn into_failure(self) -> ToolFailure {
         match self {
             Self::Gone(gone) => ToolFailure::new(gone.told()).code("module_process_ended").hint(

@@ -1,42 +1,42 @@
-//! What the host and a bridge process tell each other: one JSON object a line, over the socket that the process is
-//! started with as its standard input. The process moves it out of everybody's way before it imports anything.
+//! The protocol between the host and a bridge process: one JSON object per line, over the socket that the process gets
+//! as its standard input. The process moves the socket to another descriptor before it imports anything.
 //!
 //! The first line is the [`Boot`]: the bridge's own files and what to load. From then on, every message has a
-//! `type`. Whatever has an `id` is a request and gets one answer with the same `id`: the one named here, or
+//! `type`. A message with an `id` is a request and gets one answer with the same `id`: the one named here, or
 //! `failure {id, code, message, traceback}`.
 //!
 //! | host to bridge | answered with | |
 //! |---|---|---|
-//! | `mount {id, mount, session, limit_ms, capabilities, without, apart}` | `mounted {id, modules}` | mounts every module on one coordinator, but for those whose place in the plan is in `without`, with the reason; a slow one and those after it overlap, unless they are mounted `apart` |
+//! | `mount {id, mount, session, limit_ms, capabilities, without, apart}` | `mounted {id, modules}` | mounts every module on one coordinator, except for the plan places in `without`, which have reasons; a slow one and those after it overlap, unless they are mounted `apart` |
 //! | `adopt {mount, session}` | | the mount now belongs to this session |
 //! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
 //! | `call {id, mount, module, tool, arguments, tool_call_id, timeout}` | `result {id, result, cut, extras}` | |
 //! | `message {id, mount, module, message}` | `handled {id, message}` | hands an A2E message to a plugin; no message: the plugin has no answer |
 //! | `search {id, mount, query, tags}` | `found {id, tools}` | the search of plugins, best first |
-//! | `piece {id, call, at}` | `piece {id, text}` | some of a result that was too large to be sent, from this character on; an empty text is its end |
-//! | `release {call}` | | nobody wants more of that result |
+//! | `piece {id, call, at}` | `piece {id, text}` | a piece of a result that was too large for one message, from this character on; an empty text is its end |
+//! | `release {call}` | | the rest of that result is not needed |
 //! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result, asked}` | asks the handlers of the modules that have a standing; `asked` names the modules that have handlers for the event now |
-//! | `tell {mount, event, data}` | | asks all handlers, and nobody waits for them |
-//! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and what it started |
+//! | `tell {mount, event, data}` | | asks all handlers without an answer |
+//! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and all that it started |
 //! | `unmount {id, mount}` | `unmounted {id, problems}` | cleanups backwards, then the processes |
-//! | `inspect {id, mount, request}` | `inspected {id, report}` | what a validator wants to know |
-//! | `answer {ask, value}`, `answer {ask, error}` | | what an `ask` was about |
+//! | `inspect {id, mount, request}` | `inspected {id, report}` | the report for a validator |
+//! | `answer {ask, value}`, `answer {ask, error}` | | the answer to an `ask` |
 //!
 //! | bridge to host | |
 //! |---|---|
 //! | `ready {core, note}`, `refused {message}` | which `amplifier_core` is in use, or why nothing can be loaded |
-//! | `ask {ask, call, what, …}` | a running call wants something: `what` is `tool` with `tool` and `arguments`, `approval` with `prompt` and `options`, or `message` with `plugin` and `message` |
-//! | `output {call, stream, text}` | what a call printed |
-//! | `event {call, event, at, data}` | what a module emitted |
+//! | `ask {ask, call, what, …}` | a request of a running call: `what` is `tool` with `tool` and `arguments`, `approval` with `prompt` and `options`, or `message` with `plugin` and `message` |
+//! | `output {call, stream, text}` | output of a call |
+//! | `event {call, event, at, data}` | an event of a module |
 //! | `plugin_event {call, kind, data}` | an A2E event of a tool of a plugin |
 //! | `push {mount, message}` | an A2E message of a plugin for the agent of the session |
 //! | `audit {entry}` | a line for the audit file of the A2E host |
-//! | `note {call, level, message, status}` | what a module showed or logged |
-//! | `capability {mount, name, value}` | what a module registered, where it is data |
-//! | `mounting {mount, place}` | the module at this place of the plan is being mounted: it may be to blame if the process dies |
-//! | `settled {mount, place}` | that one is done, or is not waited for any more |
+//! | `note {call, level, message, status}` | a line that a module showed or logged |
+//! | `capability {mount, name, value}` | a value that a module registered, if it is data |
+//! | `mounting {mount, place}` | the module at this place of the plan is being mounted: if the process dies, this module may be the cause |
+//! | `settled {mount, place}` | that module is mounted, or took too long |
 //! | `stuck {module}` | a module blocks its event loop in a hook |
-//! | `tools {mount}` | the tools of a mount are not what they were |
+//! | `tools {mount}` | the tools of a mount changed |
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -47,21 +47,21 @@ use toolpost_model::{HookStanding, TraceContext};
 /// The first line.
 #[derive(Debug, Serialize)]
 pub(super) struct Boot<'a> {
-    /// The bridge's files, by name.
+    /// The bridge's source files, by name.
     pub(super) files: BTreeMap<&'a str, &'a str>,
     pub(super) core: crate::CoreWish,
     pub(super) modules: Vec<ModuleOrder<'a>>,
-    /// What plugins of an A2E host file are told of their host.
+    /// The host facts for plugins of an A2E host file.
     pub(super) plugins: &'a super::PluginHost,
-    /// The most that one result may have, in bytes of JSON.
+    /// The largest result, in bytes of JSON.
     pub(super) result_bytes: usize,
-    /// The most of a larger result that is kept until it is fetched, in bytes.
+    /// The most of a larger result that is kept for fetching, in bytes.
     pub(super) kept_bytes: usize,
     /// Folders for the end of `sys.path`.
     pub(super) later_paths: &'a [PathBuf],
-    /// The most that one call may print, in bytes.
+    /// The largest output of one call, in bytes.
     pub(super) output_bytes: usize,
-    /// Orphans are adopted by this process's parent, which has no other children.
+    /// Whether this process's parent adopts orphans; it has no other children.
     pub(super) parent_adopts: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct ModuleOrder<'a> {
     pub(super) config: &'a Map<String, Value>,
 }
 
-/// Host to bridge. What has an id gets it when it is sent.
+/// Host to bridge. A request gets its id when it is sent.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum BridgeOrder<'a> {
@@ -85,7 +85,7 @@ pub(super) enum BridgeOrder<'a> {
         limit_ms: u64,
         capabilities: &'a Map<String, Value>,
         without: &'a BTreeMap<usize, String>,
-        /// None begins before the one before it is done or has used up its time.
+        /// Whether each module waits until the one before it is done or out of time.
         apart: bool,
     },
     Adopt {
@@ -156,7 +156,7 @@ pub(super) enum BridgeOrder<'a> {
     },
 }
 
-/// An order with the id of the request it makes, or that it is about.
+/// An order with the id of its request.
 #[derive(Debug, Serialize)]
 pub(super) struct NumberedBridgeOrder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ pub(super) struct NumberedBridgeOrder<'a> {
     pub(super) order: BridgeOrder<'a>,
 }
 
-/// What every line of the bridge has: its kind, and whose answer it is.
+/// The members of every line of the bridge: its kind, and the id that it answers.
 #[derive(Debug, Deserialize)]
 pub(super) struct BridgeLineTag {
     #[serde(rename = "type")]
@@ -174,7 +174,7 @@ pub(super) struct BridgeLineTag {
     pub(super) id: Option<u64>,
 }
 
-/// Lines of the bridge that answer nothing.
+/// Lines of the bridge that are no answers.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum UnsolicitedBridgeLine {
@@ -200,7 +200,7 @@ pub(super) enum UnsolicitedBridgeLine {
     Event {
         call: u64,
         event: String,
-        /// When the module emitted it.
+        /// The time of the event in the module.
         #[serde(default)]
         at: Option<String>,
         data: Value,
@@ -247,7 +247,7 @@ pub(super) enum UnsolicitedBridgeLine {
     },
 }
 
-/// What a running call wants from the host.
+/// A request of a running call to the host.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub(super) enum BridgeRequest {
@@ -273,7 +273,7 @@ pub(super) enum BridgeOutputStream {
     Stderr,
 }
 
-/// `failure`: the answer to any request that could not be done.
+/// `failure`: the answer to a request that failed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct BridgeFailureReply {
     pub(super) code: String,
@@ -285,11 +285,11 @@ pub(super) struct BridgeFailureReply {
 /// `result`.
 #[derive(Debug, Deserialize)]
 pub(super) struct BridgeCallReply {
-    /// Left as it was written: the order of keys is part of what a model is given.
+    /// Kept as it was written: the order of keys is part of the model's input.
     pub(super) result: Box<RawValue>,
     #[serde(default)]
     pub(super) cut: Option<BridgeResultTruncation>,
-    /// What the tool of a plugin has beside it.
+    /// The extra members of a plugin tool's result.
     #[serde(default)]
     pub(super) extras: Option<ResultExtras>,
 }
@@ -333,16 +333,16 @@ pub(super) struct FoundTool {
     pub(super) tool: String,
 }
 
-/// A result that was too large to be sent whole: how many bytes of it are there.
+/// A result that was too large to be sent whole, with its size in bytes.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct BridgeResultTruncation {
     pub(super) shown: u64,
     pub(super) total: u64,
-    /// How many pieces beside the text were left out: they cannot be shown in part.
+    /// The number of left-out blocks beside the text: they cannot be shown in part.
     pub(super) content: u64,
-    /// How much of the whole waits to be fetched.
+    /// The size of the part that can be fetched.
     pub(super) waiting: u64,
-    /// What the whole is.
+    /// The media type of the whole.
     pub(super) media_type: String,
 }
 
@@ -379,7 +379,7 @@ pub(super) struct BridgeMountReply {
     pub(super) modules: Vec<MountedModule>,
 }
 
-/// What a module brought.
+/// The contributions of a module.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct MountedModule {
     pub(super) module: String,
@@ -390,24 +390,24 @@ pub(super) struct MountedModule {
     pub(super) events: Vec<String>,
     #[serde(default)]
     pub(super) problems: Vec<ModuleProblem>,
-    /// It chose to bring nothing.
+    /// It declined.
     #[serde(default)]
     pub(super) declined: bool,
     #[serde(default)]
     pub(super) declined_because: Option<String>,
-    /// Of an entry of an A2E host file.
+    /// For an entry of an A2E host file.
     #[serde(default)]
     pub(super) plugin: Option<MountedPlugin>,
 }
 
-/// What a plugin of an A2E host file takes, and its metadata for the handshake.
+/// The message types of a plugin of an A2E host file, and its metadata for the handshake.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct MountedPlugin {
     pub(super) messages: Vec<PluginMessageType>,
     pub(super) metadata: Map<String, Value>,
 }
 
-/// A message type of a plugin, with the fields that must be there.
+/// A message type of a plugin, with its required members.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct PluginMessageType {
     #[serde(rename = "type")]
@@ -419,14 +419,14 @@ pub(super) struct PluginMessageType {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct BridgeTool {
     pub(super) name: String,
-    /// What the tool itself says it is called.
+    /// The tool's own name.
     #[serde(default)]
     pub(super) own_name: Option<String>,
     #[serde(default)]
     pub(super) description: String,
     #[serde(default)]
     pub(super) schema: Option<Map<String, Value>>,
-    /// It says that it wants to be asked about.
+    /// The tool requests an approval for each call.
     #[serde(default)]
     pub(super) asks: bool,
     /// The A2E definition of a plugin's tool.
@@ -434,16 +434,16 @@ pub(super) struct BridgeTool {
     pub(super) definition: Option<Value>,
 }
 
-/// Something of a module that is not there.
+/// A problem of a module that failed, as a whole or in part.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ModuleProblem {
-    /// A [`LoadReason`](toolpost_amplifier::LoadReason), as its word.
+    /// The word of a [`LoadReason`](toolpost_amplifier::LoadReason).
     pub(super) reason: String,
     pub(super) message: String,
-    /// The module as a whole is missing, and not just a part of it.
+    /// The whole module failed, not only a part of it.
     #[serde(default)]
     pub(super) fatal: bool,
-    /// It took longer than it may.
+    /// It exceeded its time limit.
     #[serde(default)]
     pub(super) late: bool,
 }

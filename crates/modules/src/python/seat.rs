@@ -1,4 +1,4 @@
-//! A session's place: its own mount of every module, made anew where its process is gone.
+//! The mount of a session, with every module, made anew after its process ended.
 
 use std::sync::{
     Arc,
@@ -19,12 +19,12 @@ use super::{
 pub(super) struct SessionMount {
     pub(super) bridge: Arc<BridgeProcess>,
     pub(super) mount: u64,
-    /// What this mount brought. Another one of the same modules may have brought something else.
+    /// The contributions of this mount. Another mount of the same modules may list others.
     pub(super) listing: Arc<ModuleSetListing>,
 }
 
 impl SessionMount {
-    /// Numbers are never used twice, whichever process a mount is in.
+    /// Mount numbers are unique over all processes.
     pub(super) fn next_number() -> u64 {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         NUMBERS.fetch_add(1, Ordering::Relaxed)
@@ -33,10 +33,10 @@ impl SessionMount {
 
 type MountFuture = Shared<BoxFuture<'static, Result<SessionMount, ToolFailure>>>;
 
-/// A session's place.
+/// Keeps the mount of a session.
 pub(super) struct SessionMountKeeper {
     session: SessionId,
-    /// The mount that is being made. It belongs to no call, so a call that is stopped meanwhile leaves it to the next.
+    /// The mount in progress. It belongs to no call, so that a canceled call leaves it to the next one.
     mounting: Mutex<Option<MountFuture>>,
     mounted: Mutex<Option<SessionMount>>,
     closed: AtomicBool,
@@ -55,7 +55,7 @@ impl SessionMountKeeper {
         }
     }
 
-    /// The session's mount; made where there is none, or none any more.
+    /// The session's mount, made if there is none or its process ended.
     pub(super) async fn mounted(
         self: &Arc<Self>,
         set: &Arc<ModuleSet>,
@@ -69,10 +69,13 @@ impl SessionMountKeeper {
         }
     }
 
-    /// The mount that is being made, begun where nobody has. `Err`: it is made already.
+    /// The mount in progress; starts one if there is none. `Err`: the mount exists already.
     fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<MountFuture, SessionMount> {
         let mut mounting = self.mounting.lock();
-        // Looked at under the lock: whoever made one has put it there before it was let go of.
+        // Lock order: `mounting` before `mounted`. The task below stores the finished mount before it clears
+        // `mounting`, and takes the two locks one after the other. So a caller that holds `mounting` finds either the
+        // mount or its future, and never starts a second mount of the session. The task cannot clear `mounting` before
+        // it is set below, since this lock is held until then.
         if let Some(mounted) = self.current() {
             return Err(mounted);
         }
@@ -115,7 +118,7 @@ impl SessionMountKeeper {
         set.mount(self.session.as_str(), &remembered).await
     }
 
-    /// The mount, where it stands.
+    /// The mount, if there is one.
     pub(super) fn current(&self) -> Option<SessionMount> {
         self.mounted
             .lock()
@@ -123,8 +126,10 @@ impl SessionMountKeeper {
             .filter(|mounted| mounted.bridge.gone().is_none())
     }
 
-    /// Takes the mount away, for good. One that is being made is waited for, so that it is not left behind.
+    /// Takes the mount away for good.
     pub(super) async fn take(&self) -> Option<SessionMount> {
+        // The flag comes first. A mount that begins after it fails, and one that began before it is in `mounting` and
+        // is awaited. In the other order a mount could begin in between, and would stay in the process for good.
         self.closed.store(true, Ordering::Release);
         let mounting = self.mounting.lock().clone();
         if let Some(mounting) = mounting {
@@ -134,8 +139,8 @@ impl SessionMountKeeper {
         mounted.filter(|mounted| mounted.bridge.gone().is_none())
     }
 
-    /// Takes in what a mount has now, if it is this session's. Which events its modules should hear stays what it was
-    /// when they were mounted: a handler that is gone is missed.
+    /// Updates the tools of a mount, if it is this session's. The expected events of its modules stay as they were
+    /// when they were mounted, so that a lost handler is noticed.
     pub(super) fn relisted(&self, mount: u64, now: &ModuleSetListing) {
         if let Some(mounted) = self
             .mounted
@@ -151,7 +156,7 @@ impl SessionMountKeeper {
         }
     }
 
-    /// Remembers what a module of this session's mount registered.
+    /// Stores a value that a module of this session's mount registered.
     pub(super) fn remember(&self, mount: u64, name: &str, value: &Value) {
         if self.current().is_some_and(|mounted| mounted.mount == mount) {
             self.capabilities

@@ -1,4 +1,4 @@
-//! A set of modules that runs: its processes, and the sessions that are mounted in them.
+//! A running module set: its processes, and the sessions with mounts in them.
 
 use std::{
     collections::HashMap,
@@ -28,23 +28,23 @@ use super::{
     seat::{SessionMount, SessionMountKeeper},
 };
 
-/// The pause before a process is started again that did nothing but end; each later one is twice as long.
+/// The first pause before the restart of a process that ended before any work; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How many lines wait for the feed.
+/// The most lines that wait for the feed.
 const MOST_EARLY_LINES: usize = 200;
-/// Lists within this time are answered without asking the plugins again.
+/// Within this time the plugins are not asked again for their tools.
 const PLUGINS_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) struct ModuleSet {
     pub(super) name: String,
     pub(super) blueprint: BridgeProcessTemplate,
     me: Weak<Self>,
-    /// What the first mount brought, and every tool that came with another. It only grows: what one session loses is
-    /// lost to that session.
+    /// The contributions of the first mount, and every tool of later ones. The list only grows: a tool that one
+    /// session loses is lost to that session alone.
     listing: Mutex<Arc<ModuleSetListing>>,
     pub(super) given_up: Mutex<GivenUp>,
-    /// Mounts whose tools are not what was listed.
+    /// Mounts that reported a change of their tools.
     changed: Mutex<HashMap<u64, Weak<BridgeProcess>>>,
     core: Mutex<Option<CoreInUse>>,
     feed: OnceLock<SourceFeed>,
@@ -53,7 +53,7 @@ pub(super) struct ModuleSet {
     /// When plugins were last asked for their tools.
     asked_plugins: Mutex<Option<Instant>>,
     seats: Mutex<HashMap<SessionId, Arc<SessionMountKeeper>>>,
-    /// The process that sessions share.
+    /// The shared process.
     shared: tokio::sync::Mutex<ModuleSetProcesses>,
     /// The mount that was made to list the tools, until a session takes it.
     spare: Mutex<Option<SessionMount>>,
@@ -62,9 +62,9 @@ pub(super) struct ModuleSet {
 #[derive(Default)]
 struct ModuleSetProcesses {
     bridge: Option<Arc<BridgeProcess>>,
-    /// Every process that runs, to see how it ends.
+    /// The ends of all running processes.
     lives: Vec<BridgeExitWatch>,
-    /// How often in a row a process ended before it did anything.
+    /// How many processes in a row ended before any work.
     in_vain: u32,
     last_start: Option<Instant>,
 }
@@ -119,7 +119,7 @@ impl ModuleSet {
         set
     }
 
-    /// The process that a session's mount goes into.
+    /// The process for a session's mount.
     pub(super) async fn bridge(&self) -> Result<Arc<BridgeProcess>, ToolFailure> {
         let mut shared = self.shared.lock().await;
         let alone = self.blueprint.settings.isolation == ProcessIsolation::Process;
@@ -149,12 +149,12 @@ impl ModuleSet {
         self.listen(&bridge, heard);
         *self.core.lock() = Some(bridge.core.clone());
         shared.lives.push(bridge.life());
-        // Where each session has its own, nobody else gets this one.
+        // Under isolation per session, no other session may get this process.
         shared.bridge = Some(Arc::clone(&bridge)).filter(|_| !alone);
         Ok(bridge)
     }
 
-    /// Hears what concerns no single call.
+    /// Handles the notices that belong to no single call.
     fn listen(
         &self,
         bridge: &Arc<BridgeProcess>,
@@ -197,7 +197,7 @@ impl ModuleSet {
     fn notify(&self, notice: SourceNotice) {
         match (self.feed.get(), notice) {
             (Some(feed), notice) => feed.notify(notice),
-            // Modules print and log while they are imported, before anybody is connected.
+            // Modules print and log while they are imported, before the source feed is connected.
             (None, SourceNotice::Log(line)) => {
                 let mut early = self.early_lines.lock();
                 if early.len() < MOST_EARLY_LINES {
@@ -244,7 +244,7 @@ impl ModuleSet {
         self.listing()
     }
 
-    /// Where the messages of plugins go that belong to no request.
+    /// Sets the port for the plugins' own messages.
     pub(super) fn set_plugin_port(&self, port: Arc<dyn PluginPort>) {
         self.blueprint.outlet.set_port(port);
     }
@@ -260,7 +260,7 @@ impl ModuleSet {
         })
     }
 
-    /// A mount that can be asked what is the same in all of them.
+    /// A mount for requests with the same answer in all mounts.
     fn any_mount(&self) -> Option<SessionMount> {
         let spare = self
             .spare
@@ -270,7 +270,7 @@ impl ModuleSet {
         spare.or_else(|| self.seats.lock().values().find_map(|seat| seat.current()))
     }
 
-    /// Asks the plugins for their tools again, but not more often than every moment. Whether the list changed.
+    /// Asks the plugins for their tools again, with a minimum interval. Returns whether the list changed.
     pub(super) async fn ask_plugins_again(&self) -> bool {
         let is_due = {
             let mut asked = self.asked_plugins.lock();
@@ -302,7 +302,7 @@ impl ModuleSet {
         has_changed
     }
 
-    /// What the searches of plugins find, best first.
+    /// The results of the plugins' searches, best first.
     pub(super) async fn search_plugins(&self, query: &str, limit: usize) -> Vec<ToolId> {
         let Some(SessionMount { bridge, mount, .. }) = self.any_mount() else {
             return Vec::new();
@@ -334,7 +334,7 @@ impl ModuleSet {
         Arc::clone(&self.listing.lock())
     }
 
-    /// The seat of a session, made where it has none.
+    /// The mount keeper of a session, made if there is none.
     pub(super) fn seat(&self, session: &SessionId) -> Arc<SessionMountKeeper> {
         let mut seats = self.seats.lock();
         let seat = seats
@@ -343,7 +343,7 @@ impl ModuleSet {
         Arc::clone(seat)
     }
 
-    /// The session ended.
+    /// Ends a session.
     pub(super) fn close(&self, session: &SessionId) {
         let seat = self.seats.lock().remove(session);
         if let Some(seat) = seat {
@@ -351,7 +351,7 @@ impl ModuleSet {
         }
     }
 
-    /// Cleans up after a session, beside everything else.
+    /// Cleans up after a session, in the background.
     fn leave(&self, seat: &Arc<SessionMountKeeper>) {
         let seat = Arc::clone(seat);
         let me = Weak::clone(&self.me);
@@ -379,7 +379,7 @@ impl ModuleSet {
         });
     }
 
-    /// The mount that was made to list the tools, if nobody has it yet and it still stands.
+    /// The mount that was made to list the tools, if it is still unused and alive.
     pub(super) fn take_spare(&self) -> Option<SessionMount> {
         self.spare
             .lock()
@@ -387,7 +387,7 @@ impl ModuleSet {
             .filter(|spare| spare.bridge.gone().is_none())
     }
 
-    /// Tells the handlers of a new mount which modules are not there.
+    /// Sends the failures to mount to the handlers of a new mount.
     pub(super) fn tell_of_failures(&self, mounted: &SessionMount) {
         let listing = &mounted.listing;
         let event = events::MODULE_LOAD_FAILED;
@@ -418,7 +418,8 @@ impl ModuleSet {
         self.listing().failures.clone()
     }
 
-    /// Asks about the mount that was made to list the tools, or, once a session has taken that, about a session's.
+    /// Requests a report about the mount that was made for listing or, if a session has taken it, about a session's
+    /// mount.
     pub(super) async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
         let spare = self.spare.lock().clone();
         let of_session = || self.seats.lock().values().find_map(|seat| seat.current());
@@ -435,7 +436,7 @@ impl ModuleSet {
             .map_err(NoAnswer::into_failure)
     }
 
-    /// Tells the handlers of a session, if it has any, about something that no call waits for.
+    /// Sends an event to the handlers of a session, if it has any, without waiting.
     pub(super) fn tell_handlers(&self, session: &SessionId, event: &'static str, data: Value) {
         let seat = self.seats.lock().get(session).cloned();
         if let Some(SessionMount { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
@@ -446,7 +447,7 @@ impl ModuleSet {
             });
             return;
         }
-        // The first call of a session may be one of a tool that is not there, and then nothing is mounted yet.
+        // The first call of a session may name a missing tool, and then the session has no mount yet.
         let (Some(set), true) = (self.me.upgrade(), event == events::TOOL_ERROR) else {
             return;
         };
@@ -467,7 +468,7 @@ impl ModuleSet {
 }
 
 impl ModuleSetProcesses {
-    /// Notes how processes ended. One that ended before it did anything makes the next pause longer.
+    /// Counts how processes ended. An end before any work makes the next pause longer.
     fn count_deaths(&mut self) {
         for life in std::mem::take(&mut self.lives) {
             match life.ending() {

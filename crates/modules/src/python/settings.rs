@@ -1,4 +1,4 @@
-//! What a set of Python modules is made of, and what the operator says of it.
+//! The parts of a set of Python modules, and the operator's settings for them.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,23 +10,23 @@ use toolpost_sandbox::Launcher;
 
 use crate::CoreWish;
 
-/// What a set of Python modules is made of.
+/// The parts of a set of Python modules.
 pub struct PythonParts {
     /// The source's name, for records and health.
     pub name: String,
     /// The modules, in the order they are mounted in.
     pub modules: Vec<BridgedModule>,
-    /// What the operator says of them.
+    /// The operator's settings.
     pub settings: PythonSettings,
-    /// Where they work.
+    /// The workspace.
     pub workspace: Arc<Workspace>,
-    /// Starts their process.
+    /// The launcher of the process.
     pub launcher: Launcher,
-    /// What every child of the host is started with.
+    /// The settings of every child process of the host.
     pub children: ChildSettings,
 }
 
-/// One module, and where its code is.
+/// A module with the place of its code.
 #[derive(Clone, Debug)]
 pub struct BridgedModule {
     /// As the plan names it.
@@ -35,34 +35,34 @@ pub struct BridgedModule {
     pub package: PythonPackage,
 }
 
-/// Where the code of a module is.
+/// The place of a module's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "package")]
 pub enum PythonPackage {
-    /// A folder that is the package, or has it in it; or a single file.
+    /// A folder that is or contains the package, or a single file.
     Folder {
         /// The folder or file.
         root: PathBuf,
     },
-    /// It is installed in the interpreter's environment: found by its entry point, then by its usual import name.
+    /// It is installed in the interpreter's environment: found by its entry point, or else by its usual import name.
     Installed {
-        /// The name of the distribution, where it is not the module's id.
+        /// The name of the distribution, if it is not the module's id.
         name: Option<String>,
     },
     /// A plugin of an A2E host file.
     Plugin {
         /// The class, with the Python module it is in: `package.module.Class`.
         class: String,
-        /// The capability it is part of, as the file spells it.
+        /// Its capability, as the file spells it.
         capability: String,
-        /// Of several plugins that take a message, the one with the highest comes first.
+        /// Its rank among the plugins for a message: the highest comes first.
         priority: i64,
-        /// Whether it is the only one to take a message where it comes first.
+        /// Whether it keeps a message from other plugins if it comes first.
         exclusive: bool,
-        /// Further folders that its imports are looked for in.
+        /// Further folders to search for its imports.
         import_paths: Vec<PathBuf>,
-        /// The folder that is searched for it first. Of what is in it, a process may read code and what the plugin's
-        /// metadata names.
+        /// The folder that is searched for it first. A process may read only code in it and the paths in the plugin's
+        /// metadata.
         root: Option<PathBuf>,
         /// The host's file that names it, which no plugin may read.
         #[serde(skip)]
@@ -70,14 +70,14 @@ pub enum PythonPackage {
     },
 }
 
-/// What plugins of an A2E host file are told of their host.
+/// The host facts for plugins of an A2E host file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PluginHost {
     /// The host's name.
     pub host_id: String,
-    /// How many requests of a session are handled at once.
+    /// The most concurrent requests of a session.
     pub max_workers: usize,
-    /// Whether plugins get an audit log to write to.
+    /// Whether plugins get an audit log.
     pub audit: bool,
 }
 
@@ -91,46 +91,45 @@ impl Default for PluginHost {
     }
 }
 
-/// What the operator says of Python modules.
+/// The operator's settings for Python modules.
 #[derive(Clone, Debug)]
 pub struct PythonSettings {
-    /// What plugins of an A2E host file are told of their host.
+    /// The host facts for plugins of an A2E host file.
     pub plugin_host: PluginHost,
-    /// Who shares a process.
+    /// The sharing of processes between sessions.
     pub isolation: ProcessIsolation,
-    /// Which `amplifier_core` modules import.
+    /// The `amplifier_core` of the modules.
     pub core: CoreWish,
     /// The interpreter. `None`: the system's own.
     pub python: Option<PathBuf>,
-    /// What the process may do.
+    /// The sandbox profile of the process.
     pub profile: SandboxProfile,
-    /// Further files and folders it may read, such as the environment its packages are installed in. The folders of
-    /// modules need not be named.
+    /// Further files and folders that it may read, such as the environment of its packages. The modules' own folders
+    /// are included anyway.
     pub readable: Vec<PathBuf>,
     /// Folders beside the workspace that it may write.
     pub writable: Vec<PathBuf>,
     /// Variables beside those that every child gets.
     pub environment: BTreeMap<String, String>,
-    /// Credentials and other variables by name that the operator passes on purpose, with their values. Unlike
+    /// Credentials and other variables by name that the operator passes explicitly, with their values. Unlike
     /// `environment`, these may look like credentials.
     pub passed: BTreeMap<String, String>,
-    /// What a failing hook of a module means. Modules that are not named here are guards before a call, and ordinary
-    /// hooks after it.
+    /// The standing of each module's hooks when they fail. Modules without an entry are guards before a call, and
+    /// ordinary hooks after it.
     pub standings: BTreeMap<ModuleId, HookStanding>,
-    /// Whether `tool:post` is told after failures too, as Amplifier's own loops do.
+    /// Whether `tool:post` follows failures too, as in Amplifier's own loops.
     pub post_on_failure: bool,
-    /// Other modules of the plan that are not there. Handlers of `module:load_failed` are told of them.
+    /// Other modules of the plan that failed to load. Handlers of `module:load_failed` get them.
     pub unloaded: Vec<LoadFailure>,
     /// How long one module may take to be imported and mounted.
     pub mount_limit: Duration,
     /// How long one handler of an event may take. `None`: five seconds.
     pub hook_limit: Option<Duration>,
-    /// The most that one result may have, in bytes of JSON. Of a larger one a part is shown, and the whole is kept as an
-    /// artifact.
+    /// The largest result, in bytes of JSON. A larger one is shown in part and kept whole as an artifact.
     pub result_bytes: usize,
-    /// The most that is kept of such a result, in bytes. What is over it is lost, and the result says so.
+    /// The most that is kept of such a result, in bytes. The rest is lost, and the result is marked so.
     pub kept_bytes: usize,
-    /// Folders for the end of `sys.path`: packages that lie beside the interpreter's own environment.
+    /// Folders for the end of `sys.path`: packages outside of the interpreter's own environment.
     pub later_paths: Vec<PathBuf>,
 }
 
@@ -158,23 +157,23 @@ impl Default for PythonSettings {
     }
 }
 
-/// Who shares a process.
+/// The sharing of processes between sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessIsolation {
-    /// All sessions: each has mounts of its own in the one process.
+    /// All sessions have mounts of their own in one process.
     #[default]
     Shared,
-    /// Nobody: each session has a process.
+    /// Each session has a process of its own.
     Process,
 }
 
-/// Which `amplifier_core` a bridge found.
+/// The `amplifier_core` of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreInUse {
     /// Whether it is the real one.
     pub real: bool,
-    /// Its version; of the stand-in, the version whose behaviour it has.
+    /// Its version; for the stand-in, the version that it imitates.
     pub version: String,
     /// The version of the interpreter.
     pub python: String,

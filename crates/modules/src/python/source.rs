@@ -1,4 +1,4 @@
-//! The tools of a module set, as a source of the host.
+//! The source of a module set's tools.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use super::{
     set::ModuleSet,
 };
 
-/// The tool by which modules ask a person. It runs like any other, so that the question is decided, put on record and
-/// answered like any other; an approval is the yes.
+/// The tool by which modules ask an operator. It runs like any other tool, so that the question is decided, recorded
+/// and answered in the usual way; an approval means yes.
 pub(super) const ASK: &str = "amplifier.ask_operator";
 
-/// The tools of Python modules, as a source.
+/// The source of Python modules' tools.
 #[derive(Clone)]
 pub struct PythonSource {
     set: Arc<ModuleSet>,
@@ -130,7 +130,7 @@ impl SourceSession for PythonModuleSession {
         _: Option<SandboxProfile>,
     ) -> Option<SandboxPlan> {
         let blueprint = &self.set.blueprint;
-        // The process is shared, so what an operator says of one tool cannot narrow it.
+        // Sessions share the process, so the settings of a single tool cannot narrow its sandbox.
         (tool.as_str() != ASK).then(|| blueprint.children.plan(blueprint.settings.profile, None))
     }
 

@@ -1,4 +1,4 @@
-//! Asking the handlers of a mounted set, each within its time.
+//! Runs the handlers of a mounted set, each within its time limit.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -12,7 +12,7 @@ use toolpost_model::HookStanding;
 
 use super::{super::hooks::ModuleStandings, mounted::MountedSet};
 
-/// Puts an event about a call to the handlers, and what they say together.
+/// Sends an event about a call to the handlers, and combines their answers.
 pub(super) async fn ask(
     set: &MountedSet,
     event: &'static str,
@@ -43,15 +43,15 @@ pub(super) async fn ask(
     answer
 }
 
-/// Tells an event that nobody can object to.
+/// Sends an event whose answers do not count.
 pub(super) async fn tell(hooks: &HookRegistry, event: &'static str, data: Value, limit: Duration) {
     for handler in hooks.handlers(event) {
-        // It looks only, and there is no call to note its failure on.
+        // It only observes, and there is no call to record its failure with.
         let _ = within(&handler, event, &data, limit).await;
     }
 }
 
-/// A module that should look at calls and is not there has failed at each of them.
+/// The result for missing modules: a module that should look at calls and failed to mount has failed at each of them.
 fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option<HookResult> {
     if event != events::TOOL_PRE {
         return None;
@@ -83,7 +83,7 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
     asked
 }
 
-/// After a call nobody can be asked any more, so that an ordinary handler's failure there is noted, no more.
+/// A finished call can no longer be questioned, so the failure of an ordinary handler is only logged there.
 fn standing(
     standings: &ModuleStandings,
     handler: &RegisteredHandler,

@@ -13,10 +13,10 @@ use toolpost_model::SessionId;
 
 use super::{RustModule, RustModulesState, asking};
 
-/// Events that wait for slow handlers. More are lost: nobody may make calls wait by hearing of them.
+/// Events that wait for slow handlers. Further events are dropped, since handlers must not delay calls.
 const WAITING_EVENTS: usize = 1_024;
 
-/// How long one module may take to be mounted, and then to hear that all are.
+/// The time limit for mounting one module, and again for its notice that all are mounted.
 const MOUNT_LIMIT: Duration = Duration::from_secs(30);
 /// How long one cleanup may take.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub(super) struct MountedSet {
 }
 
 impl MountedSet {
-    /// Mounts every module in turn. One that fails does not keep the others from being mounted.
+    /// Mounts the modules one after another. A failure of one does not affect the others.
     pub(super) async fn mount(set: &RustModulesState) -> Self {
         let plan = set
             .modules
@@ -101,7 +101,7 @@ impl MountedSet {
         set_mounted
     }
 
-    /// Tells every module that all are mounted, and the handlers which are not.
+    /// Notifies every module that all are mounted, and the handlers of the failures.
     async fn say_ready(&self, modules: &[RustModule]) {
         for failure in &self.failures {
             self.tell(
@@ -141,7 +141,7 @@ impl MountedSet {
         &self.failures
     }
 
-    /// The modules that chose to bring nothing.
+    /// The modules that declined.
     pub(super) fn declined(&self) -> &[(ModuleId, ModuleKind)] {
         &self.declined
     }
@@ -150,15 +150,15 @@ impl MountedSet {
         self.coordinator.adopt(session.clone());
     }
 
-    /// Has handlers hear of something. Never waits.
+    /// Queues an event for the handlers. Never waits.
     pub(super) fn tell(&self, event: &'static str, data: Value) {
         if self.coordinator.hooks().concerns(event) {
-            // Full, or the runtime is gone: then it is lost, as the port says.
+            // The queue is full or the runtime is gone: the port allows the loss of the event.
             let _ = self.told.try_send((event, data));
         }
     }
 
-    /// The session is over.
+    /// Ends the session: runs the cleanups.
     pub(super) async fn end(&self) -> Vec<String> {
         self.switch.cancel();
         let mut failures = Vec::new();
@@ -176,7 +176,7 @@ impl MountedSet {
         }
     }
 
-    /// Whether a module that should look at calls is missing, or declined.
+    /// Whether a module that should look at calls failed or declined.
     pub(super) fn lacks_hooks(&self) -> bool {
         self.failures
             .iter()
@@ -188,7 +188,7 @@ impl MountedSet {
     }
 }
 
-/// Tells events one after another, in their order.
+/// Passes events on one after another, in their order.
 async fn pass_on(
     mut told: mpsc::Receiver<(&'static str, Value)>,
     hooks: HookRegistry,

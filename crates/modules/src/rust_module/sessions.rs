@@ -1,5 +1,5 @@
-//! Which session has which mount. The first list needs a mount before there is a session; the first session takes that one
-//! over, so that a program with one agent mounts its modules once.
+//! The mounts of the sessions. The first listing needs a mount before there is a session; the first session takes that
+//! one over, so that a program with one agent mounts its modules once.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,14 +13,14 @@ type RustMountCell = Arc<OnceCell<Arc<MountedSet>>>;
 
 #[derive(Default)]
 pub(super) struct RustModuleMounts {
-    /// Made for the first list.
+    /// The mount for the first listing.
     first: OnceCell<Arc<MountedSet>>,
     state: Mutex<RustMountTableState>,
 }
 
 #[derive(Default)]
 struct RustMountTableState {
-    /// Somebody has the first mount.
+    /// A session took the first mount.
     is_first_taken: bool,
     open: HashMap<SessionId, RustMountCell>,
     ending: Vec<JoinHandle<Vec<String>>>,
@@ -28,7 +28,7 @@ struct RustMountTableState {
 }
 
 impl RustModuleMounts {
-    /// The mount that tools are listed from.
+    /// The mount for listing tools.
     pub(super) async fn first(&self, set: &RustModulesState) -> Arc<MountedSet> {
         Arc::clone(
             self.first
@@ -37,7 +37,7 @@ impl RustModuleMounts {
         )
     }
 
-    /// The mount of a session, made where it has none.
+    /// The mount of a session, made if there is none.
     pub(super) async fn of(&self, session: &SessionId, set: &RustModulesState) -> Arc<MountedSet> {
         let cell = Arc::clone(self.state.lock().open.entry(session.clone()).or_default());
         let make = || async {
@@ -47,6 +47,8 @@ impl RustModuleMounts {
             } else {
                 Some(self.first(set).await)
             };
+            // Several sessions may get here with the same first mount. The flag is replaced under the lock, so only
+            // one of them takes that mount, and the others make their own.
             let mounted = match first
                 .filter(|_| !std::mem::replace(&mut self.state.lock().is_first_taken, true))
             {
@@ -59,7 +61,7 @@ impl RustModuleMounts {
         Arc::clone(cell.get_or_init(make).await)
     }
 
-    /// The mount of a session, where it has one.
+    /// The mount of a session, if there is one.
     pub(super) fn known(&self, session: &SessionId) -> Option<Arc<MountedSet>> {
         self.state
             .lock()
@@ -68,7 +70,7 @@ impl RustModuleMounts {
             .and_then(|cell| cell.get().cloned())
     }
 
-    /// Whether an event would concern a handler of any mount.
+    /// Whether an event has a handler in any mount.
     pub(super) fn concerns(&self, event: &str) -> bool {
         let concerned = |set: &Arc<MountedSet>| set.coordinator().hooks().concerns(event);
         self.first.get().is_some_and(concerned)
@@ -81,7 +83,8 @@ impl RustModuleMounts {
                 .any(concerned)
     }
 
-    /// Whether a module that should look at calls is missing in any mount, or may be: nothing is mounted yet.
+    /// Whether a module that should look at calls is missing in any mount, or may be missing because nothing is
+    /// mounted yet.
     pub(super) fn lacks_hooks(&self) -> bool {
         self.first.get().is_none_or(|set| set.lacks_hooks())
             || self
@@ -93,12 +96,12 @@ impl RustModuleMounts {
                 .any(|set| set.lacks_hooks())
     }
 
-    /// Takes the way on which an operator is told.
+    /// Connects the feed for notices to the operator.
     pub(super) fn connect(&self, feed: SourceFeed) {
         self.state.lock().feed = Some(feed);
     }
 
-    /// A session is over: what is mounted for it is cleaned up beside whatever else goes on.
+    /// Ends a session: its mount is cleaned up in the background.
     pub(super) fn close(&self, session: &SessionId) {
         let mut state = self.state.lock();
         let Some(set) = state
@@ -121,7 +124,7 @@ impl RustModuleMounts {
         }));
     }
 
-    /// Waits for every cleanup, and cleans up what no session took over.
+    /// Waits for every cleanup, and cleans up the mount that no session took.
     pub(super) async fn finish(&self) -> Vec<String> {
         let (ending, unused) = {
             let mut state = self.state.lock();

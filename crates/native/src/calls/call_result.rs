@@ -1,4 +1,4 @@
-//! `calls.call_result`: what became of an earlier call.
+//! `calls.call_result`: the state or result of an earlier call.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use toolpost_model::{
 use super::{check_id, declare, effects, id_of, told};
 use crate::arguments::read_arguments;
 
-/// Left of the call's own time, so that it can still answer.
+/// Kept back from the call's own time, so that it can still answer.
 const MARGIN: Duration = Duration::from_millis(500);
 
 pub(super) struct CallResultTool;
@@ -43,8 +43,7 @@ impl Tool for CallResultTool {
         declaration.input.examples = vec![
             json!({ "invocation_id": "0198c0de-0000-7000-8000-000000000000", "wait_seconds": 30 }),
         ];
-        // Who waits decides how long, up to what the operator lets anybody have.
-        // What it tells of was kept with its own call, where it was large.
+        // The caller decides how long to wait, up to the operator's limit. A large result was stored with its own call.
         declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
         declaration.interface.execution.timeout_ms = Some(600_000);
         declaration

@@ -1,7 +1,7 @@
-//! The host's side of one run: sends the code, answers what it asks, hears its end.
+//! The host's side of one run: sends the code, answers its requests, and reads its end.
 //!
-//! The other end is hostile once it ran code. Whatever it sends is bounded and checked; what does not fit ends the
-//! run, and whoever called here ends the process.
+//! The process is hostile once it has run code. All its frames are bounded and checked. A frame that does not fit ends
+//! the run, and the caller of this module ends the process.
 
 use std::io;
 
@@ -19,22 +19,23 @@ use super::{
     inner_calls::InnerCalls,
 };
 
-/// How much is read at once, at least.
+/// The least room for a read.
 const READ_BYTES: usize = 8 << 10;
 
-/// Answers that wait to be sent. Whoever asks on without reading them is not listened to until it has taken some.
+/// The most unsent answers. If a process sends requests without reading the answers, the host stops reading its
+/// requests until it has taken some.
 const UNSENT_BYTES: usize = ORDER_BYTES + (1 << 20);
 
-/// One end of a socket, with what came and what is to go.
+/// The host's end of a socket, with received and unsent bytes.
 pub(super) struct CodeWorkerConnection {
     stream: UnixStream,
     incoming: BytesMut,
     outgoing: BytesMut,
-    /// The process has said that it is ready.
+    /// Whether the process has reported that it is ready.
     greeted: bool,
 }
 
-/// Why a conversation ended before the code did.
+/// Why a run ended before its code did.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CodeConversationError {
     #[error("the process that ran the code ended")]
@@ -49,13 +50,13 @@ pub(super) enum CodeConversationError {
     Unfit(String),
 }
 
-/// One run as the host sees it.
+/// One run, as the host sees it.
 pub(super) struct CodeRunConversation {
     pub(super) calls: InnerCalls,
     pub(super) printed: String,
     /// Printed bytes that were not kept.
     pub(super) unprinted: u64,
-    /// The process should not be used again.
+    /// Whether the process should not be used again.
     pub(super) worn: bool,
     printed_bytes: usize,
 }
@@ -70,7 +71,7 @@ impl CodeWorkerConnection {
         }
     }
 
-    /// Waits until the process says that it is locked down. At once where it has said so before.
+    /// Waits until the process reports that it is locked down, unless it already has.
     pub(super) async fn ready(&mut self) -> Result<(), CodeConversationError> {
         if self.greeted {
             return Ok(());
@@ -90,7 +91,7 @@ impl CodeWorkerConnection {
         Ok(())
     }
 
-    /// Answers a request. A result that is too large for the wire is a failed call.
+    /// Answers a request. A result that is too large for a frame becomes a failed call.
     fn answer(&mut self, id: u32, answer: CodeRequestAnswer) -> Result<(), CodeConversationError> {
         let sent = self.queue(&CodeHostFrame::Answer { id, answer });
         let sent = match sent {
@@ -108,15 +109,16 @@ impl CodeWorkerConnection {
         sent.map_err(CodeConversationError::Frame)
     }
 
-    /// Puts a frame where [`Self::next`] sends it from.
+    /// Queues a frame, which [`Self::next`] sends.
     fn queue(&mut self, order: &CodeHostFrame) -> Result<(), FrameError> {
         self.outgoing
             .extend_from_slice(&encode(order, ORDER_BYTES)?);
         Ok(())
     }
 
-    /// The next frame. Sends meanwhile: were it to send first, two ends that both have much to say would wait for
-    /// one another. Can be dropped and called again without a loss.
+    /// The next frame. It sends queued frames at the same time as it reads. If the host finished sending first, two
+    /// ends with full socket buffers would wait for each other for ever. The future can be dropped and the method
+    /// called again: received and unsent bytes are in `self`, and `run` drops the future whenever a call ends first.
     async fn next(&mut self) -> Result<CodeWorkerFrame, CodeConversationError> {
         loop {
             let listens = self.outgoing.len() <= UNSENT_BYTES;
@@ -137,7 +139,7 @@ impl CodeWorkerConnection {
                     Err(error) => return Err(CodeConversationError::Io(error)),
                 },
                 written = writer.write_buf(&mut self.outgoing), if !self.outgoing.is_empty() => {
-                    // It hears nothing any more. What it said before it left is still to be read.
+                    // The process reads no more. Its last frames may still be in the socket.
                     if written.is_err() {
                         self.outgoing.clear();
                     }
@@ -158,7 +160,7 @@ impl CodeRunConversation {
         }
     }
 
-    /// Runs the code to its end. What it printed and called until then stays here if this is dropped.
+    /// Runs the code to its end. If the future is dropped, the output and the calls up to then stay in `self`.
     pub(super) async fn run(
         &mut self,
         wire: &mut CodeWorkerConnection,
@@ -169,7 +171,8 @@ impl CodeRunConversation {
             .map_err(CodeConversationError::Frame)?;
         loop {
             let report = tokio::select! {
-                // Calls that wait are held whole, so nobody is listened to who could make more of them.
+                // Waiting calls are held in memory with their arguments, so the host does not read further requests
+                // while too many wait.
                 report = wire.next(), if self.calls.has_room() => report?,
                 (id, answer) = self.calls.done() => {
                     wire.answer(id, answer)?;

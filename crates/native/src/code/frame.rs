@@ -1,30 +1,30 @@
-//! What the host and a process that runs code say to one another: a length of four bytes, then JSON.
+//! The frames between the host and a process that runs code: a length of four bytes, then JSON.
 //!
-//! The other end of the wire ran somebody's code and may say anything, so the host bounds every frame before it
-//! takes a byte of it. JSON and not a denser form: values are JSON on both sides of the wire anyway, and the
-//! prelude of `python3` speaks the same.
+//! The process may have run hostile code, so the host bounds every frame before it reads the content. The frames are
+//! JSON and not a denser form, because the values are JSON on both sides anyway, and the prelude of `python3` uses the
+//! same frames.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// Most a process may say at once: arguments of a call, or a final value.
+/// The largest frame of a process: arguments of a call, or a final value.
 pub(super) const REPORT_BYTES: usize = 5 << 20;
-/// Most the host says at once: code with its inputs, or the result of a call.
+/// The largest frame of the host: code with its inputs, or the result of a call.
 pub(super) const ORDER_BYTES: usize = 10 << 20;
-/// The length in front of every frame.
+/// The bytes of the length.
 const HEADER: usize = 4;
 
-/// What the host says.
+/// A frame of the host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CodeHostFrame {
-    /// Run this, from a clean start.
+    /// Run this code from a clean start.
     Run(Box<RunOrder>),
     /// The answer to a request of the running code.
     Answer {
-        /// The request.
+        /// The request's id.
         id: u32,
-        /// What came of it.
+        /// The answer.
         answer: CodeRequestAnswer,
     },
 }
@@ -33,15 +33,15 @@ pub(super) enum CodeHostFrame {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RunOrder {
     pub(super) code: String,
-    /// Variables bound before the code begins.
+    /// Variables that are bound before the code begins.
     pub(super) inputs: Map<String, Value>,
-    /// Names of functions there are. Only `python3` is told beforehand; the interpreter asks as it goes.
+    /// The names of the functions. Only `python3` gets them in advance; the interpreter looks each up when it is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) functions: Vec<String>,
     pub(super) limits: RunLimits,
 }
 
-/// What a run may use up before its own side stops it. The host watches time and memory a second time.
+/// The limits that the process enforces itself. The host enforces time and memory a second time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct RunLimits {
     pub(super) time_ms: u64,
@@ -61,17 +61,17 @@ pub(super) enum CodeRequestAnswer {
         kind: PythonException,
         message: String,
     },
-    /// The call goes on beside the code; its answer comes later under the same id.
+    /// The call goes on while the code runs; its result comes later under the same id.
     Pending,
-    /// There is a function of that name.
+    /// A function of that name exists.
     Known,
-    /// There is none.
+    /// No function of that name exists.
     Unknown,
-    /// The run ends here, and the code may not catch it.
+    /// The run ends here; the code cannot catch this.
     Abort { message: String },
 }
 
-/// The exceptions that a failed call can raise.
+/// The exceptions of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PythonException {
     #[serde(rename = "PermissionError")]
@@ -88,46 +88,45 @@ pub(super) enum PythonException {
     Runtime,
 }
 
-/// What the process says.
+/// A frame of the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CodeWorkerFrame {
-    /// It is locked down and waits for code. The first frame of every process, once.
+    /// It is locked down and waits for code. The first frame of every process, sent once.
     Ready,
     /// It cannot be locked down.
     Unfit { reason: String },
-    /// The code printed.
+    /// Output of the code.
     Printed { text: String },
-    /// The code uses a name that is not its own.
+    /// The code uses a name that it does not define.
     Lookup { id: u32, name: String },
-    /// The code calls a function that is not its own.
+    /// The code calls a function that it does not define.
     Call {
         id: u32,
         function: CodeFunction,
         positional: Vec<Value>,
         keywords: Map<String, Value>,
     },
-    /// The code ran to its end, good or bad. Nothing comes after it until the next run.
+    /// The code ended, well or not. No frame follows until the next run.
     Ended {
         ending: CodeRunEnd,
-        /// Printed bytes that were not sent because there were too many.
+        /// Printed bytes beyond the limit, which were not sent.
         unprinted: u64,
-        /// The process has grown so much that the next run should find another one.
+        /// The process has grown so much that the next run should use another one.
         worn: bool,
     },
 }
 
-/// What is called.
+/// The function that is called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CodeFunction {
-    /// A function by the name it has in the code.
+    /// A function by its name in the code.
     Named(String),
     /// A file tool, for `open` and `pathlib`.
     File(FileTool),
 }
 
-/// The tools behind `open` and `pathlib`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileTool {
@@ -138,7 +137,6 @@ pub(super) enum FileTool {
 }
 
 impl FileTool {
-    /// The tool's id.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Read => "files.read_file",
@@ -149,31 +147,31 @@ impl FileTool {
     }
 }
 
-/// How the code ended.
+/// How a run ended.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CodeRunEnd {
     /// The value of its last expression.
     Value {
-        /// As JSON, where it has such a form and is not too large.
+        /// As JSON, if it has a JSON form and is not too large.
         json: Option<Value>,
-        /// As Python shows it, cut to a size.
+        /// As Python prints it, cut to a size.
         repr: String,
-        /// Why there is no JSON.
+        /// Why it has no JSON form.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         not_json: Option<String>,
     },
-    /// An exception nobody caught.
+    /// An exception that the code did not catch.
     Raised(UncaughtException),
 }
 
-/// An exception nobody caught.
+/// An exception that the code did not catch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UncaughtException {
     /// The exception's Python name.
     pub(super) kind: String,
     pub(super) message: String,
-    /// The traceback as Python writes it, cut to a size.
+    /// The traceback in Python's format, cut to a size.
     pub(super) traceback: String,
     /// The line of the code where it was raised.
     pub(super) line: Option<u32>,
@@ -188,7 +186,6 @@ pub(super) enum FrameError {
     Unreadable(#[source] serde_json::Error),
 }
 
-/// Writes a frame.
 pub(super) fn encode(frame: &impl Serialize, limit: usize) -> Result<Vec<u8>, FrameError> {
     let mut bytes = vec![0; HEADER];
     serde_json::to_writer(&mut bytes, frame).map_err(FrameError::Unreadable)?;
@@ -202,7 +199,7 @@ pub(super) fn encode(frame: &impl Serialize, limit: usize) -> Result<Vec<u8>, Fr
     }
 }
 
-/// Reads the first frame of `bytes` and says how many bytes it took. `None`: it is not there whole yet.
+/// Decodes the first frame of `bytes` and returns its length. `None` if it is not complete yet.
 pub(super) fn decode<T: DeserializeOwned>(
     bytes: &[u8],
     limit: usize,

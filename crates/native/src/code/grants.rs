@@ -1,5 +1,5 @@
-//! What code may call: the tools its session sees, of those the operator grants to code, of those the request names.
-//! Each is a function; whatever is not here does not exist for the code.
+//! The functions of a run: the tools that its session sees, that the operator grants to code, and that the request
+//! names. Other tools do not exist for the code.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,9 +8,9 @@ use toolpost_model::{CallableTool, ToolPattern};
 
 use super::frame::{CodeFunction, FileTool};
 
-/// What the name of a function ends in that gives something to await instead of a value.
+/// The suffix of functions that return an awaitable instead of a value.
 const LATER: &str = "_async";
-/// Words of the language that cannot be names.
+/// Python's keywords, which cannot be names.
 const KEYWORDS: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
     "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
@@ -18,7 +18,7 @@ const KEYWORDS: &[&str] = &[
     "with", "yield",
 ];
 
-/// What `read_file` calls its switch.
+/// The argument of `read_file` that switches line numbers.
 const LINE_NUMBERS: &str = "line_numbers";
 
 /// The functions of one run.
@@ -33,16 +33,16 @@ pub(super) struct ToolFunction {
     /// Its name on the wire.
     pub(super) tool: String,
     id: String,
-    /// The arguments in the order in which they can be given without a name.
+    /// The arguments in their positional order.
     parameters: Vec<String>,
 }
 
 /// How a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FunctionCallMode {
-    /// The code waits for the value.
+    /// The code waits for the result.
     Now,
-    /// The code goes on and awaits the value later.
+    /// The code goes on and awaits the result later.
     Later,
 }
 
@@ -60,8 +60,8 @@ pub(super) enum BindError {
 }
 
 impl FunctionGrants {
-    /// `callable`: what the session sees. `granted`: the operator's patterns, which name tools exactly. `wanted`: the
-    /// request's names, or all.
+    /// `callable` are the tools that the session sees, `granted` the operator's patterns, which name tools exactly, and
+    /// `wanted` the names in the request, or all.
     pub(super) fn new(
         callable: Vec<CallableTool>,
         granted: &[ToolPattern],
@@ -78,7 +78,7 @@ impl FunctionGrants {
         let mut functions: BTreeMap<String, Option<ToolFunction>> = BTreeMap::new();
         for tool in tools {
             let name = identifier(&tool.name);
-            // A tool that has the name itself keeps it; two that only resemble it both go without.
+            // A tool with exactly this name keeps it. Two tools with names that only become equal are both left out.
             if name != tool.name && exact.contains(&name) {
                 continue;
             }
@@ -108,7 +108,7 @@ impl FunctionGrants {
         self.functions.keys().map(String::as_str)
     }
 
-    /// The function that code means.
+    /// The function for a request.
     pub(super) fn find(
         &self,
         function: &CodeFunction,
@@ -138,7 +138,7 @@ impl FunctionGrants {
         self.functions.get(self.by_id.get(tool.id())?)
     }
 
-    /// Whether one of the request's names means a function that there is.
+    /// Whether a name in the request is a function.
     pub(super) fn has(&self, wanted: &str) -> bool {
         self.functions.contains_key(wanted)
             || self.by_id.contains_key(wanted)
@@ -150,13 +150,13 @@ impl FunctionGrants {
 }
 
 impl ToolFunction {
-    /// Puts arguments given by place and by name into the object that the tool takes.
+    /// Builds the tool's arguments from positional and named ones.
     pub(super) fn bind(
         &self,
         positional: Vec<Value>,
         keywords: Map<String, Value>,
     ) -> Result<Value, BindError> {
-        // A tool that says nothing of its arguments takes them as they are.
+        // A tool without declared parameters gets the arguments as they are.
         if self.parameters.is_empty()
             && keywords.is_empty()
             && matches!(positional.as_slice(), [Value::Object(_)])
@@ -181,7 +181,7 @@ impl ToolFunction {
                 });
             }
         }
-        // Numbers in front of lines are for readers; code wants what is in the file.
+        // Line numbers are for readers; code needs the content of the file.
         if self.parameters.iter().any(|name| name == LINE_NUMBERS) {
             arguments.entry(LINE_NUMBERS).or_insert(Value::Bool(false));
         }
@@ -189,7 +189,7 @@ impl ToolFunction {
     }
 }
 
-/// Whether a pattern of the operator's grants a tool to code. The name on the wire counts like an alias.
+/// Whether an operator's pattern grants a tool to code. The wire name counts as an alias.
 fn grants(pattern: &ToolPattern, tool: &CallableTool) -> bool {
     pattern.names_tool_exactly(&tool.id, std::slice::from_ref(&tool.name), tool.provenance)
 }
@@ -198,7 +198,7 @@ fn is_called(tool: &CallableTool, name: &str) -> bool {
     tool.name == name || tool.id.as_str() == name || identifier(&tool.name) == name
 }
 
-/// A tool's name as Python can say it.
+/// A tool's name as a Python identifier.
 fn identifier(name: &str) -> String {
     let mut text: String = name
         .chars()
@@ -213,7 +213,7 @@ fn identifier(name: &str) -> String {
     text
 }
 
-/// Whether a name can be a variable.
+/// Whether a name is a valid identifier.
 pub(super) fn is_identifier(name: &str) -> bool {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     starts
@@ -221,7 +221,7 @@ pub(super) fn is_identifier(name: &str) -> bool {
         && !KEYWORDS.contains(&name)
 }
 
-/// The required arguments as the schema lists them, then the others.
+/// The required arguments in the schema's order, then the others.
 fn parameters(schema: &Value) -> Vec<String> {
     let required = schema
         .get("required")
@@ -311,14 +311,14 @@ mod tests {
             &["write_file"],
         );
         check(&["read_file"], Some(&["write_file"]), &[]);
-        // `x_y` is somebody's own name; `git__log-all` has to yield to the one that is spelled so.
+        // `x_y` is a tool's exact name. `git__log-all` yields to the tool with the exact name.
         check(
             &["*.*"],
             None,
             &["git__log_all", "read_file", "write_file", "x_y"],
         );
         check(&["x.y"], None, &["x_y"]);
-        // A bare name or pattern grants the host's own tools only.
+        // A bare name or pattern grants only the host's own tools.
         check(&["*"], None, &["read_file", "write_file"]);
         check(&["x_y", "x-y", "git__log_all"], None, &["git__log_all"]);
     }

@@ -1,5 +1,5 @@
-//! The tool calls that a run makes. Each is a call like any other, decided and recorded by the host; here it is only
-//! bound, counted, and its end made into what Python understands.
+//! The tool calls of a run. The host decides and records each of them like any other call. This module binds their
+//! arguments, counts them, and converts their results for Python.
 
 use std::{cell::OnceCell, collections::VecDeque, future::pending};
 
@@ -17,7 +17,7 @@ use super::{
     grants::{FunctionCallMode, FunctionGrants},
 };
 
-/// How many calls of one run are under way at once at most.
+/// The most calls of one run at the same time.
 const AT_ONCE: usize = 8;
 
 /// The calls of one run.
@@ -30,13 +30,13 @@ pub(super) struct InnerCalls {
     waiting: VecDeque<BoxFuture<'static, FinishedInnerCall>>,
 }
 
-/// What narrows the session's tools down to those of the run.
+/// The limits on the session's tools for a run.
 pub(super) struct InnerCallScope {
-    /// Patterns of the operator's.
+    /// The operator's patterns.
     pub(super) granted: Vec<ToolPattern>,
-    /// Names in the request; `None` for all.
+    /// The names in the request; `None` for all.
     pub(super) wanted: Option<Vec<String>>,
-    /// How many calls there may be.
+    /// The most calls of the run.
     pub(super) most: usize,
 }
 
@@ -90,7 +90,7 @@ impl CallRecord {
         }
     }
 
-    /// How it ended: what the value that code was given does not tell.
+    /// Records the parts of the result that the code's value does not contain.
     fn note(&mut self, result: &ToolResult) {
         self.invocation_id = Some(result.invocation_id);
         self.outcome = Some(result.outcome);
@@ -121,8 +121,7 @@ impl InnerCalls {
         }
     }
 
-    /// The functions there are. Gathered at the first question: most code asks none, and a session may see
-    /// thousands of tools.
+    /// The functions of the run. Built at first use: most code calls no tool, and a session may see thousands.
     pub(super) fn grants(&self) -> &FunctionGrants {
         self.grants.get_or_init(|| {
             FunctionGrants::new(
@@ -133,8 +132,8 @@ impl InnerCalls {
         })
     }
 
-    /// A tool that the request names and the code may not call is refused aloud: the code would only meet a
-    /// `NameError` far into its work.
+    /// Fails if the request names a tool that the code may not call. Otherwise the code would only get a `NameError` in
+    /// the middle of its work.
     pub(super) fn refuse_unknown(&self) -> Result<(), ToolFailure> {
         let wanted = self.asked.wanted.iter().flatten();
         match wanted.into_iter().find(|name| !self.grants().has(name)) {
@@ -162,7 +161,7 @@ impl InnerCalls {
         }
     }
 
-    /// Begins a call. `None`: the answer comes from [`Self::done`].
+    /// Starts a call. `None` if the answer comes from [`Self::done`].
     pub(super) fn begin(
         &mut self,
         id: u32,
@@ -201,7 +200,7 @@ impl InnerCalls {
         (when == FunctionCallMode::Later).then_some(CodeRequestAnswer::Pending)
     }
 
-    /// Whether one more call would not wait behind as many as can run.
+    /// Whether a further call may wait. At most as many calls wait as run.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.len() < AT_ONCE
     }
@@ -215,7 +214,7 @@ impl InnerCalls {
         }
     }
 
-    /// The next call that ends, and the request it answers. Waits for ever while there is none.
+    /// The next call that ends, as the answer to its request. Waits for ever if none runs.
     pub(super) async fn done(&mut self) -> (u32, CodeRequestAnswer) {
         let Some(FinishedInnerCall { id, record, result }) = self.running.next().await else {
             return pending().await;
@@ -258,15 +257,14 @@ fn answer_of(tool: &str, result: ToolResult) -> CodeRequestAnswer {
     CodeRequestAnswer::Value(value_of(result))
 }
 
-/// A result as a value: the structured content, with the text beside it under `text` where it has none of that name;
-/// or the text alone.
+/// A result as a value: the structured content, with the text as `text` unless it has such a member; or the text alone.
 fn value_of(result: ToolResult) -> Value {
     let texts: Vec<_> = result
         .content
         .iter()
         .filter_map(ResultContent::reading)
         .collect();
-    // Words that stand for nothing are for models. A program that joins texts gets what there is: nothing.
+    // The text of an empty result explains to models that it is empty. A program that joins texts gets an empty text.
     let is_empty = result.disposition == Disposition::Empty;
     let text = if is_empty {
         String::new()
@@ -331,7 +329,7 @@ mod tests {
 
     use super::CallRecord;
 
-    /// An inner call as the run's own result tells it, without the names of the tool and the call.
+    /// An inner call as in the run's own result, without the names of tool and call.
     fn told(result: &Value) -> Value {
         let mut whole = json!({
             "invocation_id": "01900000-0000-7000-8000-000000000001", "outcome": "succeeded",

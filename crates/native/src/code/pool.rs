@@ -1,5 +1,5 @@
-//! The worker processes. Each belongs to one session from its first run on, because it is no longer to be trusted
-//! then; what is left of it for the session is only that its next run begins at once.
+//! The worker processes. From its first run on a worker belongs to one session, because code of that session may have
+//! changed its memory. Keeping it only saves the start of a process for the session's next run.
 
 use std::{
     collections::HashMap,
@@ -18,16 +18,16 @@ use toolpost_model::SessionId;
 
 use super::worker_process::WorkerProcess;
 
-/// Most workers that run code at once.
+/// The most workers that run code at the same time.
 const AT_ONCE: usize = 32;
-/// Most workers that wait for the next run of their sessions. A caller may open many sessions and run code once in each.
+/// The most workers that wait for their session's next run. A caller may open many sessions and run code once in each.
 const MOST_IDLE: usize = 8;
-/// How long a session's worker waits for its next run.
+/// How long a worker waits for its session's next run.
 const IDLE: Duration = Duration::from_secs(120);
-/// How often is looked for workers that wait in vain.
+/// The time between two sweeps for idle workers.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// Whether a worker waits for the next session.
+/// Whether a worker is kept ready for the next session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpareWorker {
     Ready,
@@ -48,9 +48,9 @@ struct CodePoolCore {
 
 #[derive(Default)]
 struct CodePoolState {
-    /// Started and locked down, and nobody's yet.
+    /// A worker that is locked down and has no session yet.
     spare: Option<WorkerProcess>,
-    /// One for the next run of each session.
+    /// At most one worker per session.
     idle: HashMap<SessionId, IdleWorker>,
     refilling: bool,
     sweeping: bool,
@@ -61,7 +61,7 @@ struct IdleWorker {
     since: Instant,
 }
 
-/// A worker for one run. Dropped, it is killed; [`WorkerLease::give_back`] keeps it for the session.
+/// A worker for one run. Dropping it kills the worker; [`WorkerLease::give_back`] keeps it for the session.
 pub(super) struct WorkerLease {
     pub(super) worker: WorkerProcess,
     session: SessionId,
@@ -83,7 +83,7 @@ impl CodeWorkerPool {
         pool
     }
 
-    /// A worker for a run of this session: the one it had, the spare one, or a new one.
+    /// A worker for a run of this session: its idle one, the spare one, or a new one.
     pub(super) async fn take(&self, session: &SessionId) -> io::Result<WorkerLease> {
         let permit = Arc::clone(&self.0.permits)
             .acquire_owned()
@@ -102,8 +102,8 @@ impl CodeWorkerPool {
         })
     }
 
-    /// Starts the spare worker, where there is none, so that the next session's first run begins at once. Outside of
-    /// a runtime there is nothing to wait for it with; the first run does this again.
+    /// Starts the spare worker if there is none, so that the first run of the next session begins at once. Without a
+    /// runtime nothing can wait for it to be ready; the first run calls this again.
     fn refill(&self) {
         let Ok(runtime) = Handle::try_current() else {
             return;
@@ -140,7 +140,7 @@ impl CodeWorkerPool {
         });
     }
 
-    /// Ends what a session has.
+    /// Ends the session's worker.
     pub(super) fn close(&self, session: &SessionId) {
         let closed = self.0.state.lock().idle.remove(session);
         drop(closed);
@@ -170,7 +170,7 @@ impl CodeWorkerPool {
             );
             [longest, former]
         };
-        // Ended outside of the lock.
+        // Dropping a worker kills a process, which must not happen under the lock.
         drop(surplus);
     }
 }
@@ -193,7 +193,7 @@ impl CodePoolCore {
 }
 
 impl WorkerLease {
-    /// The run is over and the worker well: the session's next run finds it.
+    /// Returns a healthy worker after its run, for the session's next run.
     pub(super) fn give_back(self) {
         let Self {
             worker,
@@ -205,7 +205,7 @@ impl WorkerLease {
         pool.refill();
     }
 
-    /// The worker is not to be used again.
+    /// Takes a worker that must not be used again.
     pub(super) fn into_worker(self) -> WorkerProcess {
         let Self { worker, pool, .. } = self;
         pool.refill();

@@ -1,8 +1,8 @@
-//! `language: "python3"`: CPython as it is, in the sandbox that commands run in, one process a run.
+//! `language: "python3"`: CPython in the sandbox of commands, with one process per run.
 //!
-//! The [prelude](PRELUDE) speaks the worker's frames over the socket that is the process's standard input, so tools
-//! can be called from there too. What code prints goes another way and cannot pass for a frame. The code can of
-//! course find the socket and speak itself; it then says what it could have said anyway.
+//! The [prelude](PRELUDE) exchanges the worker's frames over a socket, which is the process's standard input, so that
+//! code can call tools there, too. Printed output uses another pipe and cannot be taken for a frame. The code can find
+//! the socket and write frames itself; that gives it nothing beyond the requests that it may send anyway.
 
 use std::{os::unix::net::UnixStream as StdStream, time::Duration};
 
@@ -22,11 +22,11 @@ use super::{
     run_code::CodeRunContext,
 };
 
-/// Looked at first: a shim that chooses between versions costs more than the whole run.
+/// Tried first: a shim that chooses between versions takes longer than the whole run.
 const USUAL_PLACE: &str = "/usr/bin/python3";
 const PRELUDE: &str = include_str!("python3/prelude.py");
 
-/// What a run may touch: the profile's business, so anything.
+/// The effects of a run. The profile limits them, so they claim any effect.
 pub(super) fn effects(children: &Children) -> Effects {
     children.effects(
         Effects::of(EffectClass::Execute),
@@ -34,7 +34,7 @@ pub(super) fn effects(children: &Children) -> Effects {
     )
 }
 
-/// Refuses before anybody decides about it what could not run anyway.
+/// Refuses a run that could not start, before it is decided.
 pub(super) fn check(children: &Children) -> Result<(), InputRefusal> {
     children.check(children.settings().profile)
 }
@@ -64,7 +64,7 @@ pub(super) async fn run(
         }
         Err(unfinished) => Err(stop_of(unfinished, &mut process).await),
     };
-    // Everything that could write is gone now, so this comes to an end.
+    // All writers have ended, so this terminates.
     output.collect().await;
     output.into_talk(&mut talk);
     let mut applied = process.applied().clone();
@@ -78,10 +78,10 @@ pub(super) async fn run(
         .map_err(|failure| failure.confined(applied))
 }
 
-/// How long a process that hung up has to be gone.
+/// How long a process that closed its socket has to exit.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
-/// Why a run did not come to its end.
+/// Why a run did not complete.
 enum PythonRunInterruption {
     Broken(CodeConversationError),
     Stopped(CodeStopReason),
@@ -92,7 +92,7 @@ async fn stop_of(
     process: &mut SandboxedProcess,
 ) -> CodeStopReason {
     match unfinished {
-        // It let go of the wire: because it ended, or to go on unheard, which it may not.
+        // The process closed the socket: either it has ended, or it would go on without the host, which is not allowed.
         PythonRunInterruption::Broken(CodeConversationError::Gone) => {
             match timeout(LAST_MOMENT, process.wait()).await {
                 Ok(ended) => CodeStopReason::Exited(ended),
@@ -137,7 +137,7 @@ async fn start(
     let watch = children.watch_names(confines.profile);
     let process = children
         .start(ChildProcessSpec {
-            // Isolated: nothing of the environment or the current directory decides which code runs.
+            // Isolated mode: neither the environment nor the current directory decides which code runs.
             argv: [python, "-I", "-S", "-c", PRELUDE].map(Into::into).to_vec(),
             environment: settings.environment.for_call(context, [])?,
             directory: children.workspace().path().to_owned(),
@@ -153,7 +153,7 @@ async fn start(
     ))
 }
 
-/// What the process writes.
+/// The output of the process.
 struct PythonOutputBuffer {
     stream: Option<Receiver>,
     kept: Vec<u8>,
@@ -171,7 +171,7 @@ impl PythonOutputBuffer {
         }
     }
 
-    /// Takes what comes until nobody is left to write. Can be dropped and called again without a loss.
+    /// Reads until all writers have ended. The future can be dropped and the method called again without a loss.
     async fn collect(&mut self) {
         let mut chunk = [0; 16 << 10];
         while let Some(stream) = &mut self.stream {

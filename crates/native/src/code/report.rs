@@ -1,4 +1,4 @@
-//! What a run answers: its value, what it printed, which calls it made; or how it failed.
+//! The result of a run: its value, its output, its calls, or its failure.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::{
     worker_process::WorkerDeath,
 };
 
-/// How many names of functions a hint lists.
+/// The most names of functions in a hint.
 const NAMES: usize = 30;
 
 /// What a run gave.
@@ -38,7 +38,7 @@ pub(super) struct RunResult {
     calls: Vec<CallRecord>,
 }
 
-/// Why a run has no end of its own.
+/// Why a run was ended from outside.
 #[derive(Debug)]
 pub(super) enum CodeStopReason {
     NotStarted(std::io::Error),
@@ -48,11 +48,11 @@ pub(super) enum CodeStopReason {
     Canceled,
     Died(WorkerDeath),
     Broken(CodeConversationError),
-    /// CPython ended in the middle of the code.
+    /// CPython exited in the middle of the code.
     Exited(CommandExit),
 }
 
-/// A run that came to its end.
+/// The output of a run that completed.
 pub(super) fn ended(
     ending: CodeRunEnd,
     talk: CodeRunConversation,
@@ -60,7 +60,7 @@ pub(super) fn ended(
 ) -> Result<ToolOutput, ToolFailure> {
     let (json, repr, not_json) = match ending {
         CodeRunEnd::Raised(raised) => return Err(raise(&raised, &talk, seconds)),
-        // On the wire `null` and nothing look alike; a value without JSON comes with a reason.
+        // In a frame, `null` and a missing value are alike; a value without JSON has a reason.
         CodeRunEnd::Value {
             json,
             repr,
@@ -104,13 +104,13 @@ pub(super) fn ended(
     })
 }
 
-/// For the model: what was printed, then the value.
+/// The text for the model: the output, then the value.
 fn text_of(talk: &CodeRunConversation, json: Option<&Value>, repr: &str) -> String {
     let mut text = printed_of(talk);
     match json {
         Some(Value::Null) if text.is_empty() => text.push_str("the code ran and gave nothing back"),
         Some(Value::Null) => {}
-        // Text over several lines is read best as it is.
+        // Text of several lines is shown as it is.
         Some(Value::String(value)) if value.contains('\n') => {
             text.push_str("=>\n");
             text.push_str(value);
@@ -123,7 +123,7 @@ fn text_of(talk: &CodeRunConversation, json: Option<&Value>, repr: &str) -> Stri
     text
 }
 
-/// What was printed, ending in a line's end, with a word about what is missing.
+/// The output, ending with a newline and a note about missing bytes.
 fn printed_of(talk: &CodeRunConversation) -> String {
     let mut text = talk.printed.clone();
     if !text.is_empty() && !text.ends_with('\n') {
@@ -139,7 +139,8 @@ fn printed_of(talk: &CodeRunConversation) -> String {
 }
 
 fn raise(raised: &UncaughtException, talk: &CodeRunConversation, seconds: f64) -> ToolFailure {
-    // The interpreter's own words for its limits, which code could also say. It would only fool itself.
+    // The interpreter's message for its limits. Code can raise the same message, and only gets a wrong failure for
+    // itself.
     let failure = if raised.kind == "TimeoutError"
         && raised.message.starts_with("time limit exceeded")
     {
@@ -197,7 +198,7 @@ fn hint_of(raised: &UncaughtException, talk: &CodeRunConversation) -> Option<Str
     }
 }
 
-/// A run that had to be ended.
+/// The failure of a run that was ended.
 pub(super) fn failed(stop: &CodeStopReason, talk: &CodeRunConversation) -> ToolFailure {
     let failure = match stop {
         CodeStopReason::NotStarted(error) => ToolFailure::new(format!(
@@ -253,7 +254,7 @@ pub(super) fn failed(stop: &CodeStopReason, talk: &CodeRunConversation) -> ToolF
     shown(failure, json!({ "calls": talk.calls.records() }), talk)
 }
 
-/// Adds what there is to show all the same. A run that called nothing left nothing behind.
+/// Adds output and calls to a failure. A run without calls changed nothing.
 fn shown(failure: ToolFailure, details: Value, talk: &CodeRunConversation) -> ToolFailure {
     let printed = printed_of(talk);
     ToolFailure {

@@ -1,4 +1,4 @@
-//! The tool itself: arguments, effects, and a run within its limits.
+//! The tool itself: arguments, effects, and the limits of a run.
 
 use std::time::{Duration, Instant};
 
@@ -26,15 +26,16 @@ use crate::{
     declaration::declare,
 };
 
-/// Longest code.
+/// The longest code.
 const CODE_BYTES: usize = 256 << 10;
-/// Largest inputs, as JSON.
+/// The largest inputs, as JSON.
 const INPUT_BYTES: usize = 4 << 20;
-/// Most printed text that is kept.
+/// The most printed text that is kept.
 const PRINTED_BYTES: usize = 100_000;
-/// Longest run.
+/// The longest run.
 const MOST_SECONDS: u64 = 600;
-/// How much sooner the interpreter stops by itself than it is killed: a traceback tells more than a corpse.
+/// How much earlier the interpreter's own limit is than the kill, because a traceback explains more than a killed
+/// process.
 const HEAD_START: Duration = Duration::from_millis(250);
 
 const DESCRIPTION: &str = "Runs Python and gives back what it printed and the value of its last expression. The \
@@ -89,7 +90,7 @@ impl RunCode {
         Self { code }
     }
 
-    /// Runs in the embedded interpreter.
+    /// Runs the code in the embedded interpreter.
     async fn embedded(
         &self,
         order: RunOrder,
@@ -120,7 +121,7 @@ impl RunCode {
     }
 }
 
-/// Who called, and until when.
+/// The call of a run, with its limits.
 pub(super) struct CodeRunContext {
     pub(super) context: CallContext,
     until: Instant,
@@ -128,7 +129,7 @@ pub(super) struct CodeRunContext {
 }
 
 impl CodeRunContext {
-    /// Resolves when the run has to be ended, and says why.
+    /// Resolves with the reason when the run has to be ended.
     pub(super) async fn over(&self) -> CodeStopReason {
         tokio::select! {
             () = self.context.canceled() => CodeStopReason::Canceled,
@@ -136,13 +137,13 @@ impl CodeRunContext {
         }
     }
 
-    /// The limit, for messages.
+    /// The time limit in seconds, for messages.
     pub(super) fn seconds(&self) -> f64 {
         self.limit.as_millis() as f64 / 1000.0
     }
 }
 
-/// What became of a worker that no longer talks sense.
+/// The failure for a worker that broke the protocol or ended.
 async fn corpse(lease: WorkerLease, broken: CodeConversationError) -> CodeStopReason {
     let worker = lease.into_worker();
     match broken {
@@ -245,7 +246,7 @@ impl Tool for RunCode {
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         Some(
             match read_arguments::<Arguments<'_>>(input).ok()?.language {
-                // The code can do nothing by itself; but a second run would make its calls a second time.
+                // The code itself changes nothing, but a second run would repeat its calls.
                 CodeLanguage::Python => Effects {
                     idempotent: false,
                     ..Effects::of(EffectClass::Read)
@@ -257,7 +258,7 @@ impl Tool for RunCode {
 
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
         match read_arguments::<Arguments<'_>>(input).ok()?.language {
-            // It runs in a worker that reaches nothing but the host.
+            // It runs in a worker that reaches only the host.
             CodeLanguage::Python => None,
             CodeLanguage::Python3 => {
                 let children = &self.code.children;

@@ -1,8 +1,9 @@
-//! The process that runs code: this program again, started as `<program> __code-worker`, with an empty environment
-//! and one end of a socket as its standard input.
+//! The process that runs code: this program again, started as `<program> __code-worker` with an empty environment and
+//! one end of a socket as its standard input.
 //!
-//! Before it reads a byte it gives up files, network and new processes for good. What the code can do then is
-//! compute, and ask over the socket.
+//! Before it reads a byte it gives up files, network and new processes for good. After that, the code can only compute
+//! and send requests over the socket. A step that fails is reported and ends the process: a worker that is locked down
+//! only in part never reads code.
 
 mod clock;
 mod files;
@@ -21,16 +22,16 @@ use rustix::{
 use self::{gauge::MemoryGauge, outlet::CodeHostConnection};
 use super::frame::{CodeHostFrame, CodeWorkerFrame};
 
-/// The argument that makes a program a worker.
+/// The argument that starts a program as a worker.
 pub(super) const ARGUMENT: &str = "__code-worker";
-/// Room for deeply nested code; pages that are not used cost nothing.
+/// Stack for deeply nested code. Unused pages cost nothing.
 const STACK_BYTES: u64 = 64 << 20;
-/// How much more than the run's own limit the process may have, so that a run meets its own first: that one ends with
-/// a traceback, the process's with a corpse.
+/// How much more memory than the run's limit the process may have. The run reaches its own limit first, which ends it
+/// with a traceback; the limit of the process kills the worker.
 const HEADROOM_BYTES: u64 = STACK_BYTES + (32 << 20);
 
-/// Becomes a worker, and never returns, where this process was started as one. To be called first in `main`, before
-/// there are threads.
+/// Becomes a worker, and never returns, if this process was started as one. Call it first in `main`, before there are
+/// threads.
 pub fn code_worker_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == ARGUMENT) {
@@ -50,7 +51,7 @@ fn work(memory: u64) -> ! {
     let mut outlet = CodeHostConnection::new(UnixStream::from(socket), MemoryGauge::new());
     raise_stack_limit();
     match toolpost_sandbox::lock_down(memory.saturating_add(HEADROOM_BYTES)) {
-        // Without Landlock the filter alone keeps files closed, which it does.
+        // Without Landlock the system call filter alone prevents the opening of files.
         Ok(_) => outlet.send(&CodeWorkerFrame::Ready),
         Err(error) => {
             outlet.send(&CodeWorkerFrame::Unfit {
@@ -71,13 +72,13 @@ fn work(memory: u64) -> ! {
                     worn,
                 });
             }
-            // The answer to a call that the run before did not wait for.
+            // The answer to a call that the previous run did not wait for.
             CodeHostFrame::Answer { .. } => {}
         }
     }
 }
 
-/// Where this fails, deep recursion ends the worker instead of the run.
+/// If this fails, deep recursion ends the worker instead of the run.
 fn raise_stack_limit() {
     let limit = getrlimit(Resource::Stack);
     let current = limit

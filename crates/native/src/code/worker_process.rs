@@ -1,4 +1,4 @@
-//! Starting a worker process, and ending it.
+//! Starts and ends a worker process.
 #![expect(
     clippy::disallowed_methods,
     reason = "the one module that starts children that need no launcher"
@@ -19,10 +19,10 @@ use tokio::{
 
 use super::{conversation::CodeWorkerConnection, worker};
 
-/// Most that is read of a dead worker's last words.
+/// The most bytes of a dead worker's standard error that are read.
 const LAST_WORDS: u64 = 4096;
 
-/// A worker process. It is killed when this is dropped.
+/// A worker process. Dropping it kills the process.
 pub(super) struct WorkerProcess {
     child: Child,
     stderr: Option<ChildStderr>,
@@ -38,8 +38,8 @@ pub(super) enum WorkerDeath {
 }
 
 impl WorkerProcess {
-    /// Starts `program` as a worker that may use `memory` bytes. Nothing of this process comes along: no
-    /// environment, no directory that matters, no descriptor but the socket.
+    /// Starts `program` as a worker that may use `memory` bytes. It inherits nothing of this process: no environment,
+    /// no directory of importance, and no descriptor except the socket.
     pub(super) fn start(program: &Path, memory: u64) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -66,8 +66,7 @@ impl WorkerProcess {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it, and tells how it had died if it was dead already. What it says of itself is only good for a
-    /// message.
+    /// Ends the process, and returns how it died if it was dead already. Its own output is only used for a message.
     pub(super) async fn autopsy(mut self) -> WorkerDeath {
         let _ = self.child.kill().await;
         let mut words = Vec::new();

@@ -5,39 +5,39 @@ use std::collections::BTreeMap;
 use serde_json::{Number, Value};
 use toolpost_model::{EffectClass, SandboxProfile};
 
-/// A program that is to be a tool.
+/// A program that becomes a tool.
 #[derive(Clone, Debug)]
 pub struct CommandDeclaration {
     /// The tool's name.
     pub name: String,
-    /// What it does, for the model.
+    /// The description for the model.
     pub description: String,
     /// The program and its arguments. `{name}` stands for a parameter's value, alone or inside an argument; an argument
-    /// whose parameter is not given is left out. `{name?text}` is the argument `text` if the flag is set or the
-    /// parameter given. `{{` and `}}` are braces.
+    /// with a missing parameter is left out. `{name?text}` is the argument `text` if the flag is set or the parameter
+    /// given. `{{` and `}}` are braces.
     pub argv: Vec<String>,
-    /// By name.
+    /// The parameters by name.
     pub parameters: BTreeMap<String, CommandParameter>,
-    /// What it reads: a text with `{name}` in it. Without one its input is closed.
+    /// A template with `{name}` for its standard input. Without it the input is empty.
     pub stdin: Option<String>,
-    /// Where it runs, relative to the workspace; the workspace itself where there is none.
+    /// The working directory relative to the workspace; the default is the workspace itself.
     pub working_directory: Option<String>,
-    /// What confines it; what fits its class where there is none.
+    /// The sandbox profile; the default follows from the class.
     pub profile: Option<SandboxProfile>,
-    /// What kind of effect it has.
+    /// The effect class.
     pub class: EffectClass,
-    /// Variables it is given beside those that every process gets.
+    /// Variables in addition to those of every process.
     pub environment: BTreeMap<String, String>,
-    /// What its output is.
+    /// The format of its output.
     pub output: CommandOutputFormat,
     /// Exit codes that mean success.
     pub success_codes: Vec<i32>,
-    /// Most bytes of output that are shown, or, for JSON and lines, taken.
+    /// The most bytes of output that are shown, or read in case of JSON and lines.
     pub max_output: Option<usize>,
 }
 
 impl CommandDeclaration {
-    /// A command without parameters that may do what commands may do.
+    /// A command without parameters, with the default profile for commands.
     pub fn new(name: impl Into<String>, description: impl Into<String>, argv: Vec<String>) -> Self {
         Self {
             name: name.into(),
@@ -55,7 +55,7 @@ impl CommandDeclaration {
         }
     }
 
-    /// What confines it: a command that is said only to read is kept from writing.
+    /// The sandbox profile: a command of class `read` may not write.
     pub(super) fn profile(&self, usual: SandboxProfile) -> SandboxProfile {
         self.profile.unwrap_or(match self.class {
             EffectClass::Read => SandboxProfile::ReadOnly,
@@ -68,24 +68,24 @@ impl CommandDeclaration {
 /// One parameter of a command.
 #[derive(Clone, Debug)]
 pub struct CommandParameter {
-    /// What its values are.
+    /// The type of its values.
     pub kind: CommandParameterType,
-    /// What it means, for the model.
+    /// The description for the model.
     pub description: String,
-    /// It must be given.
+    /// Whether it must be given.
     pub required: bool,
-    /// What it is where it is not given.
+    /// The value if it is not given.
     pub default: Option<Value>,
-    /// A value may begin with `-` where a program could take it for an option.
+    /// Whether a value may begin with `-` where a program could take it for an option.
     pub allow_dash: bool,
 }
 
-/// What the values of a parameter are.
+/// The type of a parameter's values.
 #[derive(Clone, Debug)]
 pub enum CommandParameterType {
     /// Any text.
     Text {
-        /// What the whole of it must look like: a regular expression.
+        /// A regular expression that the whole text must match.
         pattern: Option<String>,
     },
     /// A whole number.
@@ -104,13 +104,13 @@ pub enum CommandParameterType {
     },
     /// A flag.
     Boolean,
-    /// A path inside the workspace's roots. The command is given it as an absolute path without links.
+    /// A path in the workspace's roots. The command gets it as an absolute path without links.
     Path,
     /// One of these texts.
     Choice(Vec<String>),
 }
 
-/// What a command writes.
+/// The format of a command's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandOutputFormat {
     /// Text for the model, standard error included.

@@ -1,66 +1,66 @@
-//! Why a declared command cannot be a tool.
+//! Errors in the declaration of a command.
 
 use toolpost_model::ToolIdError;
 use toolpost_processes::{EnvironmentRefusal, shown};
 
-/// Why a declared command cannot be a tool.
+/// A declared command that cannot become a tool.
 #[derive(Debug, thiserror::Error)]
 #[error("command `{}`: {problem}", shown(.command))]
 pub struct CommandError {
     /// The command.
     pub command: String,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: CommandProblem,
 }
 
-/// What is wrong with a declared command.
+/// Why a declared command cannot become a tool.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandProblem {
-    /// The name cannot be a tool's.
+    /// The name is not valid for a tool.
     #[error(transparent)]
     Name(ToolIdError),
-    /// The name has characters that not every model can call.
+    /// The name has characters that some models cannot call.
     #[error("a name has letters, digits, `_` and `-`, at most 64 of them")]
     NameForm,
-    /// Nothing to run.
+    /// The command is empty.
     #[error("`argv` is empty; it begins with the program to run")]
     NoProgram,
-    /// The program is not fixed.
+    /// The program comes from a parameter.
     #[error("the program `{program}` must not come from a parameter")]
     ProgramFromParameter {
         /// The first entry of `argv`.
         program: String,
     },
-    /// A template that cannot be read.
+    /// A template that cannot be parsed.
     #[error("`{template}` cannot be read: {reason}")]
     Template {
         /// The argument or text.
         template: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A template names something that is not there.
+    /// A template names a parameter that is not declared.
     #[error("`{template}` names the parameter `{name}`, which is not declared")]
     UnknownParameter {
         /// The argument or text.
         template: String,
-        /// The name.
+        /// The parameter's name.
         name: String,
     },
-    /// A parameter that changes nothing.
+    /// No template uses the parameter.
     #[error("no argument uses the parameter `{name}`")]
     UnusedParameter {
         /// Its name.
         name: String,
     },
-    /// A parameter whose name templates cannot hold.
+    /// A parameter with a name that templates cannot contain.
     #[error("`{name}` is not a name for a parameter; letters, digits and `_` make one")]
     ParameterName {
         /// Its name.
         name: String,
     },
-    /// A parameter that must be given and has a default.
+    /// A required parameter with a default.
     #[error("the parameter `{name}` is required, so its default is never used")]
     RequiredDefault {
         /// Its name.
@@ -71,7 +71,7 @@ pub enum CommandProblem {
     Default {
         /// The parameter.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A choice without choices.
@@ -80,12 +80,12 @@ pub enum CommandProblem {
         /// Its name.
         name: String,
     },
-    /// A pattern that is no regular expression.
+    /// A pattern that is not a regular expression.
     #[error("the pattern of `{name}` is no regular expression")]
     Pattern {
         /// The parameter.
         name: String,
-        /// What is wrong with it.
+        /// The parser's error.
         #[source]
         source: Box<regex::Error>,
     },
@@ -95,7 +95,7 @@ pub enum CommandProblem {
     /// A variable that is never passed.
     #[error(transparent)]
     Environment(EnvironmentRefusal),
-    /// No exit code would ever be a success.
+    /// No exit code means success.
     #[error("there is no exit code that means success")]
     NoSuccess,
 }

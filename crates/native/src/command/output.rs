@@ -1,4 +1,4 @@
-//! What a declared command wrote, made into a result: text, one JSON value, or lines.
+//! The output of a declared command as a result: text, one JSON value, or lines.
 
 use std::io;
 
@@ -16,11 +16,11 @@ use crate::shell::{
     ProcessRunReport, ProcessRunSummary, ShownLimits, add_line, ending, shown,
 };
 
-/// Most bytes taken where the operator does not say.
+/// The default of how many bytes are read.
 const USUAL_BYTES: usize = 256 * 1024;
-/// Most bytes of text shown where the operator does not say.
+/// The default of how many bytes of text are shown.
 const USUAL_TEXT: usize = 24 * 1024;
-/// How much of an output that cannot be read is shown.
+/// How much of an invalid output is shown.
 const HEAD: ShownLimits = ShownLimits {
     head_bytes: 2048,
     tail_bytes: 1024,
@@ -40,7 +40,7 @@ struct CommandLinesResult {
     truncated: bool,
 }
 
-/// What the structured content of such a command looks like, where that is known.
+/// The schema of the command's structured content, if it is known.
 pub(super) fn schema(output: CommandOutputFormat) -> Option<Value> {
     match output {
         CommandOutputFormat::Text => Some(schema_of::<ProcessRunReport>()),
@@ -49,7 +49,7 @@ pub(super) fn schema(output: CommandOutputFormat) -> Option<Value> {
     }
 }
 
-/// A run that is over, with both its streams.
+/// A finished run, with both streams.
 pub(super) struct FinishedCommandRun<'w> {
     pub(super) ran: &'w FinishedProcessRun<'w>,
     pub(super) errors: &'w OutputLog,
@@ -131,7 +131,7 @@ impl FinishedCommandRun<'_> {
         let truncated = page.end() < page.total;
         let mut text = rendered(&page.bytes).text;
         if truncated {
-            // The last line is cut in two, unless it is all there is.
+            // The last line is incomplete, unless it is the only one.
             text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
         }
         let lines = CommandLinesResult {
@@ -163,7 +163,7 @@ impl FinishedCommandRun<'_> {
         })
     }
 
-    /// Shows the head of what could not be read.
+    /// Adds the head of an invalid output to the failure.
     async fn unreadable(&self, failure: ToolFailure) -> io::Result<ToolFailure> {
         let output = shown(OutputSource::Log(&self.ran.log), HEAD).await?;
         let mut failure = failure.confined(self.ran.process.applied().clone());
@@ -176,14 +176,14 @@ impl FinishedCommandRun<'_> {
     }
 }
 
-/// A success without output, which must not look like a lost one.
+/// Describes a success without output, so that it does not look like a lost output.
 fn wrote_nothing(output: ToolOutput, name: &str) -> ToolOutput {
     output
         .with_summary(format!("`{name}` wrote nothing"))
         .with_nothing_to_show()
 }
 
-/// It ended by itself, but not well.
+/// The failure of a command that ended with an error.
 async fn failed(
     name: &str,
     ran: &FinishedProcessRun<'_>,
@@ -203,7 +203,7 @@ async fn failed(
     Ok(failure)
 }
 
-/// Adds what the command complained of, where that has its own stream.
+/// Adds the command's standard error if it is a stream of its own.
 async fn add_errors(failure: &mut ToolFailure, errors: &OutputLog) -> io::Result<()> {
     if errors.total() > 0 {
         let output = shown(OutputSource::Log(errors), HEAD).await?;

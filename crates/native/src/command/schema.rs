@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::declaration::{CommandDeclaration, CommandParameter, CommandParameterType};
 
-/// What a caller may give.
+/// The schema of the arguments.
 pub(super) fn of(declaration: &CommandDeclaration) -> Value {
     let properties: Map<String, Value> = declaration
         .parameters

@@ -1,11 +1,11 @@
-//! Templates of arguments: read once, filled for every call.
+//! Templates of arguments: parsed once, filled for every call.
 
 use super::error::CommandProblem;
 
-/// One argument of a command, or the text it reads.
+/// One argument of a command, or its standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArgumentTemplate {
-    /// Left out unless this flag is set or this parameter given.
+    /// The argument is left out unless this flag is set or this parameter given.
     pub(super) condition: Option<String>,
     pub(super) pieces: Vec<ArgumentTemplatePiece>,
 }
@@ -18,7 +18,7 @@ pub(super) enum ArgumentTemplatePiece {
 }
 
 impl ArgumentTemplate {
-    /// Reads a template as an operator wrote it.
+    /// Parses a template.
     pub(super) fn parse(written: &str) -> Result<Self, CommandProblem> {
         let problem = |reason| CommandProblem::Template {
             template: written.escape_debug().to_string(),
@@ -94,7 +94,7 @@ impl ArgumentTemplate {
         }
     }
 
-    /// The parameter whose value comes first, so that it decides whether a program takes the argument for an option.
+    /// The parameter at the beginning: its value decides whether a program takes the argument for an option.
     pub(super) fn leads_with(&self) -> Option<&str> {
         match self.pieces.first() {
             Some(ArgumentTemplatePiece::Value(name)) => Some(name),
@@ -102,7 +102,7 @@ impl ArgumentTemplate {
         }
     }
 
-    /// Its parts with their values. `None`: a parameter was not given, so there is no such argument.
+    /// The parts with their values. `None` if a parameter is missing, and the argument is left out.
     fn parts<'v>(
         &'v self,
         value: impl Fn(&str) -> Option<&'v str>,
@@ -113,13 +113,13 @@ impl ArgumentTemplate {
         })
     }
 
-    /// How many bytes it has when it is filled.
+    /// The size in bytes of the filled template.
     pub(super) fn size<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> Option<usize> {
         self.parts(value)
             .try_fold(0_usize, |size, part| Some(size.saturating_add(part?.len())))
     }
 
-    /// Fills it. `None`: a parameter was not given, so there is no such argument.
+    /// The filled template. `None` if a parameter is missing, and the argument is left out.
     pub(super) fn fill<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
         self.parts(value).collect()
     }
@@ -134,7 +134,7 @@ fn conditional(written: &str) -> Option<(&str, &str)> {
     is_name(name).then_some((name, text))
 }
 
-/// Whether a text can name a parameter.
+/// Whether a text is a valid parameter name.
 pub(super) fn is_name(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -33,7 +33,7 @@ use crate::{
     shell::{BackgroundProcesses, ProcessOrigin, ProcessOutputPipe, StartedProcess, run_to_end},
 };
 
-/// The end of time for a command: the host's deadline comes first.
+/// No limit of the command's own: the host's deadline comes first.
 const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct CommandTool {
@@ -182,7 +182,7 @@ impl CommandTool {
     }
 }
 
-/// Every name in a template is declared, and every parameter is used.
+/// Checks that every name in a template is declared, and every parameter used.
 fn check_names(
     declaration: &CommandDeclaration,
     argv: &[ArgumentTemplate],
@@ -250,7 +250,7 @@ impl Tool for CommandTool {
         self.children.check(self.profile())
     }
 
-    /// The operator says what kind of effect it has; the paths among the arguments say on what.
+    /// The operator declares the effect class; the paths among the arguments are the resources.
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let mut effects = Effects::of(self.declaration.class);
         let reads = self.declaration.class == EffectClass::Read;
@@ -267,7 +267,7 @@ impl Tool for CommandTool {
                 }
             };
         }
-        // What it writes beside its paths nobody knows, so without any it runs alone in its session.
+        // Other resources that it writes are unknown, so without any path it runs alone in its session.
         effects.concurrency_safe &= reads || !effects.uses.is_empty();
         Some(self.children.effects(effects, self.profile()))
     }

@@ -1,4 +1,4 @@
-//! The values of a call: checked against the declaration, and made into the texts that fill the templates.
+//! The values of a call: checks them against the declaration and converts them to the texts of the templates.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -13,16 +13,16 @@ use super::{
     template::ArgumentTemplate,
 };
 
-/// Longest value; a longer argument cannot be given to a process.
+/// The longest value. The system cannot pass a longer argument to a process.
 const VALUE_BYTES: usize = 128 * 1024 - 1;
-/// Most bytes of all arguments, as Linux has it.
+/// The most bytes of all arguments on Linux.
 const ARGV_BYTES: usize = 1 << 20;
-/// Most bytes of a standard input.
+/// The largest standard input.
 const STDIN_BYTES: usize = 8 << 20;
-/// Most bytes a pattern may take when compiled.
+/// The largest compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// A parameter, ready to check values.
+/// A parameter with its compiled checks.
 pub(super) struct ParameterValidator {
     declared: CommandParameter,
     pattern: Option<Regex>,
@@ -79,7 +79,7 @@ impl ParameterValidator {
         matches!(self.declared.kind, CommandParameterType::Boolean)
     }
 
-    /// The text of a value, or what is wrong with it.
+    /// The text of a value, or the reason for refusing it.
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = match (&self.declared.kind, value) {
             (CommandParameterType::Integer { minimum, maximum }, Value::Number(number))
@@ -137,7 +137,7 @@ impl ParameterValidator {
     }
 }
 
-/// The text of a number that is neither too small nor too large.
+/// The text of a number within its bounds.
 fn in_bounds(
     number: &Number,
     minimum: Option<&Number>,
@@ -156,7 +156,7 @@ fn in_bounds(
     Ok(number.to_string())
 }
 
-/// The values of one call, by parameter. A flag that is not set, and a parameter that is not given, have none.
+/// The values of one call, by parameter. A flag that is not set, or a parameter that is not given, has none.
 pub(super) struct ParameterValues<'p> {
     parameters: &'p BTreeMap<String, ParameterValidator>,
     texts: BTreeMap<&'p str, String>,
@@ -206,7 +206,7 @@ impl<'p> ParameterValues<'p> {
             .map(|(name, text)| (*name, text.as_str()))
     }
 
-    /// Refuses paths that leave the roots as they are written.
+    /// Refuses paths that lexically leave the roots.
     pub(super) fn check_paths(&self, workspace: &Workspace) -> Result<(), InputRefusal> {
         for (name, given) in self.paths() {
             workspace.request(given).map_err(|refusal| InputRefusal {
@@ -218,7 +218,7 @@ impl<'p> ParameterValues<'p> {
         Ok(())
     }
 
-    /// Replaces paths by where they really lead.
+    /// Replaces paths by their real paths.
     pub(super) fn locate(&mut self, workspace: &Workspace) -> Result<(), ToolFailure> {
         let located: Vec<(&str, PathBuf)> = self
             .paths()
@@ -243,8 +243,8 @@ impl<'p> ParameterValues<'p> {
         Ok(())
     }
 
-    /// Refuses values that make the command larger than a process can be given. Counted before any template is
-    /// filled: one can name a parameter many times.
+    /// Refuses values that make the command too large for a process. The sizes are computed before any template is
+    /// filled, because a template can use a parameter many times.
     pub(super) fn check_sizes(
         &self,
         argv: &[ArgumentTemplate],
@@ -270,7 +270,7 @@ impl<'p> ParameterValues<'p> {
         ))
     }
 
-    /// Refuses values that a program could take for an option: one that begins with `-` at the beginning of an
+    /// Refuses values that a program could take for an option: a value with a leading `-` at the beginning of an
     /// argument, unless the declaration allows it or an argument `--` came before.
     pub(super) fn check_dashes(&self, argv: &[ArgumentTemplate]) -> Result<(), InputRefusal> {
         let options_end = argv
@@ -281,10 +281,10 @@ impl<'p> ParameterValues<'p> {
                 continue;
             };
             let free = self.parameters.get(name).is_none_or(|parameter| {
-                // A path is given as an absolute one.
+                // Paths are passed as absolute paths.
                 parameter.declared.allow_dash || parameter.is_path()
             });
-            // The whole argument: an empty first value would let the next one lead.
+            // The whole argument is checked: after an empty first value, the next one comes first.
             let filled = self.fill_one(template).unwrap_or_default();
             let leads = self.texts.get(name).is_some_and(|text| !text.is_empty());
             if filled.starts_with('-') && !(free && leads) {

@@ -1,4 +1,4 @@
-//! `files.apply_patch`: changes several files at once, all of them or none.
+//! `files.apply_patch`: changes several files in one call, all of them or none.
 
 mod hunks;
 mod patch;

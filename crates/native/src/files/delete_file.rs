@@ -1,4 +1,4 @@
-//! `files.delete_file`: takes a file away, or a directory with all that is in it. Never follows a link.
+//! `files.delete_file`: deletes a file, or a directory with everything in it. It never follows a link.
 
 mod sweep;
 
@@ -113,7 +113,7 @@ impl WorkspaceTool for DeleteFile {
     }
 }
 
-/// A directory goes only if the call may also read all that is in it: how much that was is told.
+/// Refuses to delete a directory with entries that the call may not read, because the result contains their number.
 fn may_delete(
     workspace: &Workspace,
     arguments: &Arguments<'_>,

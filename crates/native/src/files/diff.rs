@@ -1,32 +1,32 @@
-//! What a change looks like, for models and people: a unified diff of bounded size.
+//! A change as a unified diff of bounded size, for models and people.
 
 use std::{fmt::Write as _, time::Duration};
 
 use similar::{ChangeTag, TextDiff};
 use toolpost_model::{visible_line, visible_text};
 
-/// Most lines of one diff shown.
+/// The most lines of a diff that are shown.
 const SHOWN_LINES: usize = 200;
-/// Most bytes of one diff shown.
+/// The most bytes of a diff that are shown.
 const SHOWN_BYTES: usize = 16 * 1024;
-/// Longest line shown whole, in characters.
+/// The longest line that is shown whole, in characters.
 const LINE_CHARS: usize = 400;
-/// Larger texts are not compared: nobody reads the result.
+/// Larger texts are not compared, because their diff would be too long to read.
 const COMPARED_BYTES: usize = 2 * 1024 * 1024;
-/// Nor are texts of more lines: a comparison takes over a hundred bytes for each, however short it is.
+/// Texts with more lines are not compared: a comparison takes over a hundred bytes per line, however short it is.
 const COMPARED_LINES: usize = 200_000;
-/// A comparison that takes longer is finished roughly.
+/// A comparison that takes longer gets less exact.
 const COMPARED_FOR: Duration = Duration::from_millis(300);
 
 /// A change of one file.
 pub(crate) struct Diff {
-    /// Unified, with `a/` and `b/` in front of the path; ends with a newline unless it is empty.
+    /// Unified, with `a/` and `b/` before the path; ends with a newline unless it is empty.
     pub(crate) text: String,
     pub(crate) added: u64,
     pub(crate) removed: u64,
 }
 
-/// Compares two contents of the file `path`. `None` stands for a file that does not exist.
+/// Compares two contents of the file `path`. `None` stands for a missing file.
 pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Option<Diff> {
     let before = old.unwrap_or_default();
     let after = new.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `files.edit_file`: replaces one text by another in a file, exactly and only where it is meant.
+//! `files.edit_file`: replaces an exact text in a file.
 
 mod replacement;
 
@@ -60,7 +60,6 @@ struct EditResult {
     previous_sha256: Option<String>,
 }
 
-/// Why nothing was edited.
 #[derive(Debug, thiserror::Error)]
 enum EditError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! What sort of thing has a name, in the words of results.
+//! The type of a directory entry, in the words of results.
 
 use rustix::fs::FileType;
 use schemars::JsonSchema;

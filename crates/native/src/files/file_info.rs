@@ -1,5 +1,4 @@
-//! `files.file_info`: what a file is, without its content. Deferred: agents seldom need it, so its schema is
-//! found by search.
+//! `files.file_info`: the type, size and digest of a file. Deferred, because agents rarely need it.
 
 use std::io;
 
@@ -19,11 +18,11 @@ use toolpost_processes::{
 use super::{declare, entry_type::EntryType, read_effects, read_error::FileReadError};
 use crate::workspace_tool::WorkspaceTool;
 
-/// How often progress is told at most.
+/// The most progress events of a call.
 const PROGRESS_EVENTS: u64 = 20;
-/// Smallest step worth an event.
+/// The least progress between two events.
 const PROGRESS_BYTES: u64 = 64 * 1024;
-/// How much is hashed of a file whose size the system does not know, such as one in `/proc`.
+/// How much is hashed of a file of unknown size, such as one in `/proc`.
 const UNSIZED_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) struct FileInfo;
@@ -138,7 +137,7 @@ fn describe(path: String, stat: &Stat, sha256: Option<String>) -> PathInfo {
     }
 }
 
-/// Tells progress in steps that are worth telling.
+/// Reports progress in steps of a useful size.
 struct ProgressReporter<'s> {
     total: u64,
     step: u64,

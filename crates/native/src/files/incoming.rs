@@ -1,7 +1,7 @@
-//! A file whose content comes in pieces, from somewhere slow: the HTTP tools save bodies with it.
+//! A file with content that arrives in pieces from a slow source: the HTTP tools save bodies with it.
 //!
-//! The place is found before anything is fetched, and its directory held from then on. No worker thread waits for
-//! the next piece: between two pieces nothing is held but descriptors.
+//! The place is found before the download starts, and its directory is held open from then on. No worker thread waits
+//! for the next piece: between two pieces only descriptors are held.
 
 use toolpost_model::{Effects, InputRefusal, ToolFailure};
 use toolpost_processes::{LastLink, PathRefusal, StopSign, Workspace, shown};
@@ -14,10 +14,10 @@ use super::{
     },
 };
 
-/// A file that is coming in. Dropped, it leaves nothing behind.
+/// A file that is being received. Dropping it leaves nothing behind.
 pub(crate) struct IncomingFile(IncrementalFileWrite);
 
-/// A file that was saved.
+/// A saved file.
 pub(crate) struct SavedFile {
     pub(crate) path: String,
     pub(crate) bytes: u64,
@@ -25,7 +25,7 @@ pub(crate) struct SavedFile {
     pub(crate) created: bool,
 }
 
-/// Looks at a path to save to, without I/O. `at` is where the path stands among the arguments.
+/// Checks a path to save to, without I/O. `at` is the path's position among the arguments.
 pub(crate) fn check_incoming(
     workspace: &Workspace,
     given: &str,
@@ -45,7 +45,7 @@ pub(crate) fn check_incoming(
     }
 }
 
-/// Adds to `effects` what saving to a path touches.
+/// Adds the resources of saving to a path to `effects`.
 pub(crate) fn incoming_effects(
     workspace: &Workspace,
     effects: Effects,
@@ -59,8 +59,8 @@ pub(crate) fn incoming_effects(
 }
 
 impl IncomingFile {
-    /// Finds the place, and refuses it before anything was fetched for it. Missing directories are made, and taken
-    /// back if nothing is saved.
+    /// Finds the place, and refuses a bad one before the download. Missing directories are created, and removed again
+    /// if nothing is saved.
     pub(crate) fn begin(
         workspace: &Workspace,
         given: &str,
@@ -76,12 +76,12 @@ impl IncomingFile {
         growing.map(Self).map_err(WriteError::into_failure)
     }
 
-    /// Takes another piece.
+    /// Writes another piece.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<(), ToolFailure> {
         self.0.push(piece).map_err(after_the_exchange)
     }
 
-    /// All pieces have come: gives the file its name.
+    /// Gives the complete file its name.
     pub(crate) fn finish(self, stop: &StopSign) -> Result<SavedFile, ToolFailure> {
         let bytes = self.0.bytes();
         let written = self
@@ -100,7 +100,8 @@ impl IncomingFile {
     }
 }
 
-/// No file was changed, but the other side may have been: only the call's effects tell.
+/// Marks a failure after the exchange: no file was changed, but the server may have changed something, which only the
+/// effects of the call show.
 fn after_the_exchange(error: WriteError) -> ToolFailure {
     ToolFailure {
         untouched: None,

@@ -1,18 +1,18 @@
-//! A text as lines with their ends, and a search for several lines in a row. No I/O.
+//! A text as lines with their ends, and a search for consecutive lines. No I/O.
 
 use std::{borrow::Cow, collections::HashMap};
 
-/// A line and how it ends.
+/// A line with its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextLine<'t> {
     pub(crate) text: &'t str,
     pub(crate) end: TextLineEnding,
 }
 
-/// How a line ends.
+/// The end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextLineEnding {
-    /// The text ends here.
+    /// The end of the text.
     Open,
     Newline,
     CarriageReturn,
@@ -28,7 +28,6 @@ impl TextLineEnding {
     }
 }
 
-/// The lines of a text.
 pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     let line = |line| match str::strip_suffix(line, '\n') {
         None => TextLine {
@@ -49,28 +48,28 @@ pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     text.split_inclusive('\n').map(line).collect()
 }
 
-/// Lines that can be searched many times: equal ones have the same number. Files are far smaller than what `u32` counts,
-/// and with it the index of a file of many short lines takes half the room.
+/// Lines for many searches: equal lines have the same number. `u32` is enough for the lines of any file, and halves the
+/// index of a file with many short lines.
 pub(crate) struct LineIndex<'t> {
     numbers: HashMap<&'t str, u32>,
     lines: Vec<u32>,
-    /// By number: how often a line occurs, and where first.
+    /// By number: how often a line occurs, and its first position.
     occurrences: Vec<(u32, u32)>,
-    /// By place: where the same line occurs next, or [`NOWHERE`].
+    /// By position: the next position of the same line, or [`NOWHERE`].
     next_same: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
-/// A line that occurs at most so often leads a search from place to place. A patch of thousands of hunks would
-/// otherwise read a large file thousands of times.
+/// A line that occurs at most this often leads a search from place to place. Without it, a patch of thousands of hunks
+/// would read a large file thousands of times.
 const RARE: u32 = 64;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineSearchMatches {
-    /// Where all lines stand, at most a few places.
+    /// The positions of full matches, at most a few.
     pub(crate) found: Vec<usize>,
-    /// The longest beginning that stands somewhere: where, and how many lines.
+    /// The longest partial match from the first line on: its position and its number of lines.
     pub(crate) longest: (usize, usize),
 }
 
@@ -103,7 +102,7 @@ impl<'t> LineIndex<'t> {
         index
     }
 
-    /// Whether `wanted` stands at `at`.
+    /// Whether `wanted` is at `at`.
     pub(crate) fn stands_at(&self, wanted: &[&str], at: usize) -> bool {
         let lines = at
             .checked_add(wanted.len())
@@ -116,7 +115,7 @@ impl<'t> LineIndex<'t> {
         })
     }
 
-    /// Looks for `wanted`, which must not be empty, from `from` on; ends after `most` finds.
+    /// Searches `wanted`, which must not be empty, from `from` on. Stops after `most` matches.
     pub(crate) fn search(&self, wanted: &[&str], from: usize, most: usize) -> LineSearchMatches {
         let wanted: Vec<Option<u32>> = wanted
             .iter()
@@ -132,7 +131,7 @@ impl<'t> LineIndex<'t> {
         }
     }
 
-    /// Looks around the places of the rarest line. Nothing where no line of `wanted` is rare.
+    /// Searches around the places of the rarest line. Empty if no line of `wanted` is rare.
     fn search_by_rare_line(&self, wanted: &[Option<u32>], from: usize, most: usize) -> Vec<usize> {
         let Some(wanted) = wanted.iter().copied().collect::<Option<Vec<u32>>>() else {
             return Vec::new();
@@ -158,7 +157,7 @@ impl<'t> LineIndex<'t> {
         starts.filter(stands).take(most).collect()
     }
 
-    /// The time is linear (Knuth, Morris and Pratt), whatever file and patch are made of.
+    /// Searches in linear time (Knuth, Morris and Pratt), for any file and patch.
     fn search_all(&self, wanted: &[Option<u32>], from: usize, most: usize) -> LineSearchMatches {
         let mut back = vec![0; wanted.len()];
         let mut matched = 0;

@@ -1,4 +1,4 @@
-//! `files.list_directory`: what is in a directory, down to a few levels. Links are shown, not followed.
+//! `files.list_directory`: the entries of a directory, down to a few levels. Links are shown and not followed.
 
 mod listing;
 

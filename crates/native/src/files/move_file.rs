@@ -1,4 +1,4 @@
-//! `files.move_file`: gives a file or directory another name or place.
+//! `files.move_file`: renames or moves a file or directory.
 
 mod rename;
 

@@ -1,4 +1,4 @@
-//! Why a file tool that only reads has nothing to show.
+//! Errors of the file tools that only read.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use toolpost_processes::{CallStopError, FileWorkInterruption, PathError, io_code
 
 use super::read_file::{SCAN_BYTES, lines};
 
-/// Why a file tool that only reads has nothing to show.
+/// Why a file tool has nothing to show.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileReadError {
     #[error(transparent)]

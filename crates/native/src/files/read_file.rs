@@ -1,4 +1,4 @@
-//! `files.read_file`: lines of a text file with their numbers, an image, or the head of something binary.
+//! `files.read_file`: lines of a text file with their numbers, an image, or the head of a binary file.
 
 mod binary;
 mod report;
@@ -72,7 +72,7 @@ impl WorkspaceTool for ReadFile {
             json!({ "path": "src/main.rs", "offset": 120, "limit": 40 }),
             json!({ "path": "data.csv", "line_numbers": false }),
         ];
-        // What it gives back is a file that it can be asked for again.
+        // The result is not stored, because the file can be read again.
         declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
         declaration
     }

@@ -1,4 +1,4 @@
-//! `files.write_file`: replaces a whole file, or makes a new one, in one step that is seen wholly or not at all.
+//! `files.write_file`: replaces a file, or creates one, in one step that readers see as a whole or not at all.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl WorkspaceTool for WriteFile {
             json!({ "path": "notes.md", "content": "# Notes\n" }),
             json!({ "path": "src/new/mod.rs", "content": "", "create_directories": true }),
         ];
-        // The old content is gone afterwards.
+        // The old content is lost.
         declaration.interface.safety.destructive = true;
         declaration
     }
@@ -102,14 +102,14 @@ impl WorkspaceTool for WriteFile {
     fn effects(workspace: &Workspace, arguments: &Arguments<'_>) -> Option<Effects> {
         let touch =
             PathChange::content(arguments.path).with_directories(arguments.create_directories);
-        // A digest that fits tells what is in the file.
+        // A digest that matches reveals the old content.
         let touch = if arguments.expected_sha256.is_some() {
             touch.revealing()
         } else {
             touch
         };
         let effects = change_effects(workspace, Effects::of(EffectClass::Write), touch)?;
-        // A second run with `expected_sha256` meets its own content and fails.
+        // A second run with `expected_sha256` finds its own content and fails.
         Some(if arguments.expected_sha256.is_none() {
             effects.idempotent()
         } else {
@@ -127,7 +127,7 @@ impl WorkspaceTool for WriteFile {
     }
 }
 
-/// Until the content takes over the name nothing is visible; directories made on the way are taken back on failure.
+/// Writes the file. Nothing is visible until the content takes the name; new directories are removed on failure.
 fn write(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
@@ -163,7 +163,7 @@ fn output(written: WrittenFile, content: &str) -> Result<ToolOutput, serde_json:
     let unit = if bytes == 1 { "byte" } else { "bytes" };
     let new = if created { " (new)" } else { "" };
     let summary = format!("wrote {bytes} {unit} to {}{new}", shown(&path));
-    // Of a new file the caller knows every line already.
+    // For a new file a diff would only repeat the content.
     let old = written.target.old.as_ref().and_then(|old| old.text());
     let diff = old.and_then(|old| diff::unified(&path, Some(old), Some(content)));
     let text = match &diff {

@@ -1,7 +1,9 @@
-//! Changes files so that readers see the old content or the new, never a mix. For all tools that write.
+//! Changes files so that readers see the old content or the new one, and never a mix. For all tools that write.
 //!
-//! The new content goes to a file beside the old one, is made durable, then takes the name over. Hard links to the
-//! old file keep the old content, and access lists and extended attributes are not carried over; mode and owner are.
+//! The new content is written to a file beside the old one and synced, and then that file takes the name. A crash
+//! before the rename leaves the old file, and a crash after it the new one; without the sync the name could point to an
+//! empty file after a power loss. Hard links to the old file keep the old content. Mode and owner are copied; access
+//! lists and extended attributes are not.
 
 mod error;
 mod made_directories;
@@ -30,27 +32,27 @@ pub(super) use self::{
     removal::{FileRemoval, RemovedFile},
 };
 
-/// Most content taken or changed in one call.
+/// The most content that one call writes or changes.
 pub(super) const CONTENT_BYTES: usize = 8 * 1024 * 1024;
-/// How much is copied between two looks at the stop sign.
+/// How much is copied between two checks of the stop sign.
 const COPIED_BYTES: usize = 256 * 1024;
 
-/// What may have the name at the last moment.
+/// The condition on the present file when the new one takes its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplaceCondition {
-    /// Whatever has the name by now.
+    /// Any file may be replaced.
     Any,
-    /// The very file that was examined, unchanged; or nothing, where there was nothing.
+    /// The examined file, unchanged; or no file, if there was none.
     Unchanged,
 }
 
-/// What a new file may be used for; less what the umask takes.
+/// The mode of a new file, before the umask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NewMode {
-    /// Read by all, written by its owner.
+    /// Readable by all, writable by the owner.
     #[default]
     Plain,
-    /// Also run.
+    /// Also executable.
     Executable,
 }
 
@@ -71,23 +73,23 @@ pub(super) struct WriteTarget {
     /// For messages and the result.
     pub(super) path: String,
     pub(super) new_mode: NewMode,
-    /// The file whose mode and owner a new one gets.
+    /// The file that a new one gets its mode and owner from.
     pub(super) like: Option<Stat>,
-    /// Directories made for the file, removed again unless it is written.
+    /// Directories created for the file, removed again unless it is written.
     made: MadeDirectories,
 }
 
-/// What is wanted of a target before it is written.
+/// The requirements on a target.
 #[derive(Clone, Copy)]
 pub(super) struct WriteTargetRequest<'a> {
     pub(super) given: &'a str,
-    /// What is read of an existing file.
+    /// How much is read of an existing file.
     pub(super) wish: OldContentNeed,
     pub(super) missing: IfMissing,
     pub(super) last_link: LastLink,
 }
 
-/// What to do where nothing has the name.
+/// The behaviour for a missing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IfMissing {
     Fail,
@@ -178,7 +180,7 @@ impl WriteTarget {
         })
     }
 
-    /// Compares the digest the caller has seen with the one the file has.
+    /// Compares the digest in the call with the digest of the file.
     pub(super) fn require(&self, expected: Option<&str>) -> Result<(), WriteError> {
         let Some(expected) = expected.map(str::to_ascii_lowercase) else {
             return Ok(());
@@ -198,13 +200,13 @@ impl WriteTarget {
         }
     }
 
-    /// Writes the new content beside the old, invisibly.
+    /// Writes the new content beside the old one, invisibly.
     pub(super) fn stage(self, content: &[u8], stop: &StopSign) -> Result<StagedFile, WriteError> {
         stop.check()?;
         self.stage_now(content)
     }
 
-    /// The same with what `source` still holds, whatever its size.
+    /// Like [`stage`](Self::stage), with the rest of `source`, of any size.
     pub(super) fn copy(self, mut source: File, stop: &StopSign) -> Result<StagedFile, WriteError> {
         let temporary = self.temporary()?;
         let mut hasher = Sha256::new();
@@ -224,7 +226,7 @@ impl WriteTarget {
         self.finish(temporary, digest::hex(hasher))
     }
 
-    /// Begins new content beside the old, invisibly, that comes in pieces.
+    /// Starts new content that arrives in pieces, beside the old one and invisibly.
     pub(super) fn grow(self) -> Result<IncrementalFileWrite, WriteError> {
         Ok(IncrementalFileWrite {
             temporary: self.temporary()?,
@@ -264,8 +266,8 @@ impl WriteTarget {
         }
     }
 
-    /// Gives the new file the old one's owner and mode, without the bits that lend its owner's rights to others:
-    /// the content they were granted to is gone.
+    /// Gives the new file the old one's owner and mode, without the set-user-ID and set-group-ID bits: they were
+    /// granted to the old content.
     fn dress(&self, temporary: &TemporaryFile) -> Result<(), Errno> {
         let file = temporary.file();
         let fresh = fstat(file)?;
@@ -274,7 +276,7 @@ impl WriteTarget {
                 if (old.st_uid, old.st_gid) != (fresh.st_uid, fresh.st_gid) {
                     let owner = Uid::from_raw(old.st_uid);
                     let group = Gid::from_raw(old.st_gid);
-                    // Only the superuser can give files away; others keep what they write.
+                    // Only the superuser can change the owner; other users keep the files that they write.
                     let _ = fchown(file, Some(owner), Some(group));
                 }
                 old.st_mode & 0o777
@@ -284,8 +286,8 @@ impl WriteTarget {
         fchmod(file, Mode::from_raw_mode(mode))
     }
 
-    /// The last look before the name is taken over. It cannot see a change in the moment after; calls of this host
-    /// are kept apart by the scheduler.
+    /// The last check before the name is taken. It cannot see a change right after it; the scheduler's locks keep calls
+    /// of this host apart.
     fn require_unchanged(&self) -> Result<(), WriteError> {
         let now = statat(&*self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         match (now, &self.old) {
@@ -299,9 +301,9 @@ impl WriteTarget {
     }
 }
 
-/// New content that comes in pieces.
+/// New content that arrives in pieces.
 pub(super) struct IncrementalFileWrite {
-    /// Goes before the directories that were made for it.
+    /// Fields are dropped in this order: the file goes before the directories that were created for it.
     temporary: TemporaryFile,
     target: WriteTarget,
     hasher: Sha256,
@@ -309,7 +311,7 @@ pub(super) struct IncrementalFileWrite {
 }
 
 impl IncrementalFileWrite {
-    /// Takes another piece.
+    /// Writes another piece.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), WriteError> {
         self.temporary
             .write(piece)
@@ -319,12 +321,12 @@ impl IncrementalFileWrite {
         Ok(())
     }
 
-    /// How much has come.
+    /// The bytes so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// All pieces have come.
+    /// Completes the content.
     pub(super) fn finish(self) -> Result<StagedFile, WriteError> {
         let Self {
             temporary,
@@ -336,9 +338,9 @@ impl IncrementalFileWrite {
     }
 }
 
-/// New content that only has to take the name over.
+/// New content that only has to take its name.
 pub(super) struct StagedFile {
-    /// Goes before the directories that were made for it.
+    /// Fields are dropped in this order: the file goes before the directories that were created for it.
     temporary: TemporaryFile,
     pub(super) target: WriteTarget,
     pub(super) sha256: String,
@@ -392,19 +394,19 @@ impl StagedFile {
 pub(super) struct WrittenFile {
     pub(super) target: WriteTarget,
     pub(super) sha256: String,
-    /// The file as it was right after it took the name.
+    /// The file's metadata right after it took the name.
     stat: Option<Stat>,
-    /// Whether it also survives the loss of power.
+    /// Whether the change survives a power loss.
     pub(super) durable: Result<(), WriteError>,
 }
 
 impl WrittenFile {
-    /// The file did not exist before.
+    /// Whether the file did not exist before.
     pub(super) fn created(&self) -> bool {
         self.target.old.is_none()
     }
 
-    /// Puts things back as they were, as far as nobody else has changed them since.
+    /// Restores the old state, unless another program has changed the file since.
     pub(super) fn undo(self) -> Result<(), WriteError> {
         let Self { target, stat, .. } = self;
         let now = statat(&*target.parent, &target.name, AtFlags::SYMLINK_NOFOLLOW);
@@ -422,7 +424,7 @@ impl WrittenFile {
                     .commit_now(ReplaceCondition::Any)?
                     .durable
             }
-            // Only files that were read whole are changed together with others.
+            // Changes of several files together only use files that were read whole.
             Some(None) => Err(WriteError::ChangedMeanwhile { path: target.path }),
             None => {
                 unlinkat(&*target.parent, &target.name, AtFlags::empty())

@@ -1,11 +1,11 @@
-//! The body of an answer, as it comes in: counted after decompression, bounded, within the deadline.
+//! The body of a response as it arrives: counted after decompression, bounded, within the deadline.
 
 use bytes::Bytes;
 use reqwest::Response;
 use toolpost_model::{ArtifactError, ArtifactRef, ArtifactSink, CallContext, ToolProgress};
 use toolpost_processes::{HttpError, HttpExchangeDeadline};
 
-/// How many bytes lie between two reports of progress.
+/// Bytes between two reports of progress.
 const REPORT_EVERY: u64 = 1024 * 1024;
 
 /// A body that is being read.
@@ -22,24 +22,24 @@ pub(super) struct IncomingBody<'a> {
 /// A body that was read, whole or up to a limit.
 pub(super) struct HttpResponseBody {
     pub(super) bytes: Vec<u8>,
-    /// The end was reached.
+    /// Whether the end was reached.
     pub(super) whole: bool,
-    /// The size the answer announced, where it is not compressed.
+    /// The announced size, if the response is not compressed.
     pub(super) announced: Option<u64>,
-    /// All of it, where it is larger than the limit and was kept.
+    /// The whole body, if it is larger than the limit and was stored.
     pub(super) kept: Option<ArtifactRef>,
 }
 
-/// What becomes of a body beyond the limit.
+/// The treatment of a body beyond the limit.
 #[derive(Clone, Copy)]
 pub(super) enum BodyOverflow<'k> {
-    /// It is not read: nobody asked for it.
+    /// The rest is not read: the call does not need it.
     LeaveIt,
-    /// The whole is kept, up to so many bytes.
+    /// The whole body is stored, up to this many bytes.
     Keep { media_type: &'k str, most: u64 },
 }
 
-/// Keeps a body that is held in memory.
+/// Stores a body that is in memory.
 pub(super) async fn keep(
     context: &CallContext,
     media_type: &str,
@@ -98,12 +98,12 @@ impl<'a> IncomingBody<'a> {
         Ok(chunk)
     }
 
-    /// How many bytes have come.
+    /// The bytes so far.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Where it comes from.
+    /// The host that sends it.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
@@ -145,7 +145,7 @@ impl<'a> IncomingBody<'a> {
         })
     }
 
-    /// Hands over what was read, and all that still comes. Where it cannot be kept, what was read is what there is.
+    /// Stores the bytes read so far and all further ones. If that fails, the result has only the bytes read so far.
     async fn keep(
         &mut self,
         head: &[u8],
@@ -154,7 +154,7 @@ impl<'a> IncomingBody<'a> {
         most: u64,
     ) -> Option<ArtifactRef> {
         let mut sink = begin(self.context, media_type, [head, next]).await.ok()?;
-        // A body that ends badly, or never, must not cost the part that was read.
+        // A body that ends with an error, or never, must not cost the part that was read.
         while let Some(chunk) = self.next().await.ok()? {
             if self.received > most || sink.write(&chunk).await.is_err() {
                 return None;

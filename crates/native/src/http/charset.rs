@@ -1,4 +1,4 @@
-//! From bytes to text: by byte order mark, then by header, then by the page's own `<meta>`, then by looking.
+//! Decodes bytes to text by the byte order mark, the header, the page's `<meta>`, or the content, in this order.
 
 use std::borrow::Cow;
 
@@ -6,28 +6,28 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use super::fetch_page::meta_charset;
 
-/// How far into a page its `<meta>` is looked for, as browsers do.
+/// How far into a page its `<meta>` is searched, as browsers do.
 const META_BYTES: usize = 1024;
-/// How much of a body is looked at to tell text from anything else.
+/// How much of a body decides whether it is text.
 const LOOK_BYTES: usize = 8 * 1024;
 
 /// A body as text.
 pub(super) struct DecodedBody {
     pub(super) text: String,
     pub(super) charset: &'static str,
-    /// Some bytes meant nothing in that charset and were replaced.
+    /// Whether bytes that are not valid in this charset were replaced.
     pub(super) damaged: bool,
 }
 
-/// Decodes a body. `label` is what the header says. `cut` says that the body ends somewhere in the middle, where a
-/// character may have been cut in two; that half is left out.
+/// Decodes a body. `label` is the charset of the header. `cut` means that the body ends somewhere in the middle, where
+/// an incomplete character is left out.
 pub(super) fn decode(bytes: &[u8], label: Option<&str>, is_html: bool, cut: bool) -> DecodedBody {
     let bom = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let named = || label.and_then(|label| Encoding::for_label(label.as_bytes()));
     let meta = || {
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(META_BYTES)]);
         let label = is_html.then(|| meta_charset(&head)).flatten()?;
-        // A page that could be read as far as its `<meta>` is no UTF-16, whatever the `<meta>` says.
+        // A page that was readable up to its `<meta>` is not UTF-16, even if the `<meta>` names it.
         Encoding::for_label(label.as_bytes()).map(Encoding::output_encoding)
     };
     let encoding = bom
@@ -60,7 +60,7 @@ fn guess(bytes: &[u8], cut: bool) -> &'static Encoding {
     }
 }
 
-/// Whether a body is text, going by what it says of itself and, where that is not enough, by its first bytes.
+/// Whether a body is text, by its media type or, if that is not enough, by its first bytes.
 pub(super) fn is_text(media_type: Option<&str>, charset: Option<&str>, bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(LOOK_BYTES)];
     if Encoding::for_bom(head).is_some() {
@@ -111,7 +111,7 @@ pub(super) fn is_json(media_type: Option<&str>) -> bool {
         .is_some_and(|media_type| media_type == "application/json" || media_type.ends_with("+json"))
 }
 
-/// Whether the body is HTML. Where nothing is said, its beginning tells.
+/// Whether the body is HTML. Without a media type, its beginning decides.
 pub(super) fn is_html(media_type: Option<&str>, bytes: &[u8]) -> bool {
     match media_type {
         Some(media_type) => matches!(media_type, "text/html" | "application/xhtml+xml"),

@@ -1,5 +1,5 @@
-//! One exchange: the request, and the redirects it leads through. Each hop is a request of its own, whose target
-//! passes the same rules as the first.
+//! One exchange: the request and its redirects. Each hop is a request of its own, with a target that must pass the same
+//! rules as the first.
 
 use std::collections::HashSet;
 
@@ -17,32 +17,31 @@ use toolpost_processes::{
 
 use super::request_headers::stays_with_its_origin;
 
-/// What to send.
+/// The request to send.
 pub(super) struct OutgoingHttpRequest<'a> {
     pub(super) target: HttpTarget,
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Vec<u8>>,
-    /// The header's value is there once the secret was revealed.
+    /// The header value is set after the secret was revealed.
     pub(super) credential: Option<(&'a Credential, Option<HeaderValue>)>,
     pub(super) redirects: RedirectPolicy,
 }
 
-/// Whether redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RedirectPolicy {
-    /// Up to [`MAX_REDIRECTS`] of them.
+    /// Up to [`MAX_REDIRECTS`] redirects are followed.
     Follow,
-    /// They are answers like others.
+    /// A redirect is a response like any other.
     Show,
 }
 
-/// What came back: the head of the last answer.
+/// The head of the last response.
 pub(super) struct HttpResponseHead {
     pub(super) response: Response,
     pub(super) target: HttpTarget,
     pub(super) hops: Vec<FollowedRedirect>,
-    /// Why the last answer, although a redirect, was not followed.
+    /// Why the last response, although a redirect, was not followed.
     pub(super) stopped_because: Option<String>,
 }
 
@@ -56,7 +55,7 @@ pub(super) struct FollowedRedirect {
     pub(super) to: String,
 }
 
-/// Sends the request, follows what is to be followed, and gives the head of the last answer.
+/// Sends the request, follows redirects, and returns the head of the last response.
 pub(super) async fn run(
     clients: &HttpClients,
     settings: &NetworkSettings,
@@ -113,8 +112,8 @@ pub(super) async fn run(
 }
 
 impl<'a> OutgoingHttpRequest<'a> {
-    /// Looks at the credential's secret, for the request and for whoever must keep it out of the result. Fails with
-    /// the credential's name if the secret can be in no header.
+    /// Reveals the credential's secret, for the request and for removing it from the result. Fails with the
+    /// credential's name if the secret is not valid in a header.
     pub(super) fn reveal(&mut self) -> Result<Option<&'a Credential>, String> {
         let Some((credential, value)) = &mut self.credential else {
             return Ok(None);
@@ -147,7 +146,8 @@ impl<'a> OutgoingHttpRequest<'a> {
         if !same {
             self.drop_headers(stays_with_its_origin);
         }
-        // Once dropped it does not come back, not even where the way leads home again.
+        // A dropped credential is not added again, even if a later redirect leads back to the first origin: a foreign
+        // server chose that address.
         self.credential = self.credential.take().filter(|(credential, _)| {
             same && credential
                 .urls
@@ -174,7 +174,7 @@ async fn send(
     clients.send(request, &outgoing.target, deadline).await
 }
 
-/// An error at this hop: behind a redirect it says so.
+/// The error of this hop; after a redirect it mentions that.
 fn later(error: HttpError, hops: &[FollowedRedirect]) -> HttpError {
     match hops {
         [] => error,
@@ -193,14 +193,14 @@ enum RedirectStep {
     Stay(Option<String>),
 }
 
-/// Where the answer leads.
+/// The target of a redirect.
 fn next(
     outgoing: &OutgoingHttpRequest<'_>,
     response: &Response,
 ) -> Result<RedirectStep, HttpError> {
     let from = &outgoing.target.url;
     let keep_body = match response.status() {
-        // What everybody does, and what the standard allows: a POST becomes a GET.
+        // As all clients do and the standard allows: a POST becomes a GET.
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if outgoing.method == Method::POST => {
             KeepBody::No
         }
@@ -226,7 +226,7 @@ fn next(
             to: url.to_string(),
         });
     }
-    // The call was decided on for the host it names. To change something elsewhere is another call.
+    // The decision was about the host in the call. A change on another host requires a call of its own.
     let harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&outgoing.method);
     if keep_body == KeepBody::Yes && !harmless && !same_origin(from, &url) {
         let because = format!(
@@ -239,7 +239,7 @@ fn next(
     Ok(RedirectStep::Go { url, keep_body })
 }
 
-/// The media type an answer says it has, without parameters and in lower case, and its `charset`.
+/// The media type of a response, without parameters and in lower case, and its `charset`.
 pub(super) fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
     let Some(text) = headers
         .get(CONTENT_TYPE)

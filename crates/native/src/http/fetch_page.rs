@@ -1,4 +1,4 @@
-//! `http.fetch_page`: a page of the web as somebody would read it.
+//! `http.fetch_page`: a web page as a reader would see it.
 
 mod convert;
 mod elements;
@@ -40,9 +40,9 @@ use super::{
 };
 use crate::arguments::{checked_arguments, read_arguments};
 
-/// Most characters given at once.
+/// The most characters of one result.
 const MAX_CHARS: usize = 200_000;
-/// How much is shown of a page that came with an error status.
+/// How much is shown of a page with an error status.
 const ERROR_CHARS: usize = 2_000;
 
 pub(super) struct FetchPage {
@@ -174,8 +174,8 @@ impl FetchPage {
             body: body.bytes,
             whole: body.whole,
         };
-        // It is quick, but a large page would keep others waiting on this thread. What was given up ends by itself at
-        // the deadline.
+        // The conversion is quick, but a large page would block other tasks on this thread. A conversion whose call has
+        // ended stops at the deadline.
         let read = tokio::task::spawn_blocking(move || work.run(deadline.at.into_std())).await;
         let read = read
             .map_err(|_| ToolFailure::new("the page could not be converted").code("conversion"))?;
@@ -189,7 +189,7 @@ impl FetchPage {
     }
 }
 
-/// A body that is still to be made readable.
+/// A body before its conversion.
 struct RawPageBody {
     url: Url,
     format: PageFormat,
@@ -199,7 +199,7 @@ struct RawPageBody {
     whole: bool,
 }
 
-/// A page that was made readable.
+/// A page after its conversion.
 struct FetchedPage {
     url: Url,
     said: Option<String>,

@@ -1,4 +1,4 @@
-//! `http.http_request`: one request, and its answer as it is.
+//! `http.http_request`: one request with its unmodified response.
 
 mod arguments;
 mod report;
@@ -29,9 +29,9 @@ use crate::{
     files::{check_incoming, incoming_effects},
 };
 
-/// How much of a body is shown where the caller does not say.
+/// The default of how much of a body is shown.
 const SHOWN_BYTES: u64 = 40 * 1024;
-/// How large an image may be to be shown where the caller does not say.
+/// The default of how large a shown image may be.
 const IMAGE_BYTES: u64 = 1024 * 1024;
 
 pub(super) struct HttpRequest {
@@ -81,7 +81,7 @@ impl HttpRequest {
         let mut outgoing = self
             .outgoing(arguments)
             .map_err(HttpRequestError::into_failure)?;
-        // Only here, after the decision, is the secret looked at.
+        // The secret is read only here, after the decision.
         let credential = outgoing
             .reveal()
             .map_err(|name| HttpRequestError::bad_secret(&name).into_failure())?;
@@ -107,7 +107,7 @@ impl HttpRequest {
         let mut answer =
             HttpResponseReport::new(&response, &target, hops, stopped_because, credential);
         match saving {
-            // What an error says is for the caller and not for the file.
+            // An error response is for the caller and not for the file.
             Some(saving) if response.status().is_success() => {
                 let saved = saving
                     .run(IncomingBody::new(response, deadline, &context), deadline)
@@ -125,10 +125,10 @@ impl HttpRequest {
                 };
                 let limit = arguments.limit(usual, settings.max_body_bytes);
                 let media_type = answer.media_type().to_owned();
-                // Whoever says how much is wanted wants no more.
+                // A caller that sets a limit needs no more than that.
                 let beyond = match arguments.max_bytes {
                     Some(_) => BodyOverflow::LeaveIt,
-                    // It has no end.
+                    // An event stream has no end.
                     None if media_type == "text/event-stream" => BodyOverflow::LeaveIt,
                     None => BodyOverflow::Keep {
                         media_type: &media_type,
@@ -212,7 +212,7 @@ impl Tool for HttpRequest {
                 effects.concurrency_safe = true;
                 effects
             }
-            // Alone in its session: calls that change something keep the order they were sent in.
+            // Alone in its session: calls that change something keep their order.
             false => effects.using(key(&target), ResourceAccess::Write),
         };
         match &arguments.save_to {

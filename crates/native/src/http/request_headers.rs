@@ -1,13 +1,13 @@
-//! Headers of a request: which ones a caller may set.
+//! The headers that a caller may set.
 
 use std::collections::BTreeMap;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolpost_processes::{is_refused_header, shown};
 
-/// Most headers of one request.
+/// The most headers of one request.
 const MAX_HEADERS: usize = 64;
-/// Most bytes of their names and values together.
+/// The most bytes of their names and values together.
 const MAX_BYTES: usize = 16 * 1024;
 
 /// Why the headers cannot be sent.
@@ -27,7 +27,7 @@ pub(super) enum HeaderError {
     TooLarge { bytes: usize },
 }
 
-/// Reads the headers a caller gave.
+/// Parses the caller's headers.
 pub(super) fn read(given: &BTreeMap<String, String>) -> Result<HeaderMap, HeaderError> {
     if given.len() > MAX_HEADERS {
         return Err(HeaderError::TooMany { count: given.len() });
@@ -56,8 +56,8 @@ pub(super) fn read(given: &BTreeMap<String, String>) -> Result<HeaderMap, Header
     Ok(headers)
 }
 
-/// Whether the header must not follow a redirect to another origin: what lets somebody in here is nobody's
-/// business there. Names nobody knows are taken for keys when they sound like it.
+/// Whether the header must not follow a redirect to another origin, because it authorises at this one. Unknown names
+/// count if they sound like a key.
 pub(super) fn stays_with_its_origin(name: &HeaderName) -> bool {
     const WORDS: [&str; 9] = [
         "auth",

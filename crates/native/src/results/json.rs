@@ -1,5 +1,5 @@
-//! Finds one value in JSON of any size by its pointer. What lies before it is passed over and what lies behind it is
-//! not read: only the value itself is held, and of a list or an object only the part that is shown.
+//! Finds one value by its pointer in JSON of any size. Text before the value is skipped and text after it is not read.
+//! Only the value itself is held, and of a list or an object only the shown part.
 
 use std::{cell::RefCell, fmt, io::Read, ops::Range};
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 
 use super::reader::ResultReadBound;
 
-/// How large an element may be to be held.
+/// The largest element that is held.
 const ELEMENT_BYTES: u64 = 4 << 20;
 
-/// What a pointer leads to.
+/// The value at a pointer.
 #[derive(Debug, PartialEq)]
 pub(super) enum JsonValueExcerpt {
     /// Neither a list nor an object.
     Scalar(Value),
-    /// Elements of a list, and how many there are in all.
+    /// Elements of a list, and the number of all.
     List { shown: Vec<Value>, length: u64 },
-    /// Members of an object, and how many there are in all.
+    /// Members of an object, and the number of all.
     Object {
         shown: Map<String, Value>,
         length: u64,
@@ -38,7 +38,6 @@ pub(super) enum PointerError {
     NotJson(String),
 }
 
-/// The parts of a pointer, unescaped.
 pub(super) fn parts(pointer: &str) -> Result<Vec<String>, PointerError> {
     if pointer.is_empty() {
         return Ok(Vec::new());
@@ -52,7 +51,7 @@ pub(super) fn parts(pointer: &str) -> Result<Vec<String>, PointerError> {
         .collect())
 }
 
-/// Looks for `pointer` and shows the elements of `range`, as far as `budget` bytes of JSON go.
+/// Finds `pointer` and returns the elements of `range`, up to `budget` bytes of JSON.
 pub(super) fn find(
     reader: impl Read,
     bound: &ResultReadBound,
@@ -93,7 +92,7 @@ pub(super) fn find(
     }
 }
 
-/// What the search came to. Set once; the parser is then stopped with an error that nobody is shown.
+/// The result of the search. It is set once, and the parser is then stopped with an internal error.
 enum JsonSearchEnd {
     Found(JsonValueExcerpt),
     Nothing(String),
@@ -113,7 +112,7 @@ impl JsonSearchState<'_> {
     }
 }
 
-/// Goes down the rest of a path. Ends the parsing as soon as it is known what is there.
+/// Follows the rest of a path, and ends the parsing as soon as the target is known.
 #[derive(Clone, Copy)]
 struct JsonPathDescent<'s> {
     state: &'s JsonSearchState<'s>,
@@ -124,7 +123,7 @@ impl<'de> DeserializeSeed<'de> for JsonPathDescent<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        // A text is read whole before anybody sees it.
+        // The parser reads a string whole before it passes it on, so the bound is set before.
         self.state.bound.set(ELEMENT_BYTES);
         let read = deserializer.deserialize_any(self);
         self.state.bound.lift_unless_met();
@@ -240,7 +239,7 @@ fn next_name<'de, A: MapAccess<'de>>(
     Ok(name)
 }
 
-/// Which elements are held, and how much room is left for them.
+/// The elements that are held, and the room for more.
 struct JsonElementBuffer<'s> {
     state: &'s JsonSearchState<'s>,
     room: usize,
@@ -252,7 +251,7 @@ impl JsonElementBuffer<'_> {
         self.room > 0 && self.state.range.contains(&self.length)
     }
 
-    /// Whether there was room for it. At least one element is always shown.
+    /// Whether there was room for the element. At least one element is always shown.
     fn takes(&mut self, size: usize) -> bool {
         let fits = size <= self.room || self.room == self.state.budget;
         self.room = if fits {

@@ -88,7 +88,7 @@ struct ReadResultReport {
     kind: Option<&'static str>,
 }
 
-/// A part, and where it stands.
+/// A part, with its position.
 struct KeptResultPart {
     content: ResultContent,
     first: Option<u64>,
@@ -237,7 +237,7 @@ async fn lines(
     })
 }
 
-/// As many of the last lines as there is room for.
+/// As many of the last lines as fit.
 async fn last_lines(
     stored: &dyn StoredArtifact,
     wanted: u64,
@@ -248,7 +248,7 @@ async fn last_lines(
     let ends = |(at, byte): (usize, &u8)| (*byte == b'\n' && at + 1 < tail.len()).then_some(at + 1);
     let starts: Vec<usize> = tail.iter().enumerate().filter_map(ends).collect();
     let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-    // What stands before the first line's beginning is the end of a line that is cut, unless all of it is here.
+    // The bytes before the first line start are the end of a line that is cut, unless everything is here.
     let whole = starts.len() + usize::from(from == 0);
     let begin = match starts.len().checked_sub(wanted) {
         Some(place) => starts[place],
@@ -267,7 +267,7 @@ async fn last_lines(
     })
 }
 
-/// Bytes as text where they are that, and as they are otherwise.
+/// Bytes as text if they are text, and encoded otherwise.
 async fn bytes(stored: &dyn StoredArtifact, offset: u64) -> Result<KeptResultPart, ToolFailure> {
     let about = stored.about();
     if offset > about.size {
@@ -277,7 +277,7 @@ async fn bytes(stored: &dyn StoredArtifact, offset: u64) -> Result<KeptResultPar
     let mut read = stored.read(offset, SHOWN_BYTES / 2).await.map_err(failed)?;
     let text = match std::str::from_utf8(&read) {
         Ok(text) => Some(text.to_owned()),
-        // The last character may go on behind what was read.
+        // The last character may continue after the bytes that were read.
         Err(error) if error.error_len().is_none() && read.len() - error.valid_up_to() < 4 => {
             read.truncate(error.valid_up_to());
             std::str::from_utf8(&read).ok().map(ToOwned::to_owned)

@@ -13,11 +13,11 @@ use toolpost_processes::StopSign;
 
 use super::PIECE_BYTES;
 
-/// Reads a result from its beginning, piece by piece. Ends with an error when the call is told to stop, or when more
-/// is read than [`ResultReadBound`] lets through.
+/// Reads a result from its beginning, piece by piece. Fails when the call is canceled, or when more is read than
+/// [`ResultReadBound`] allows.
 pub(super) struct ResultReader<'s> {
     stored: Arc<dyn StoredArtifact>,
-    /// The storage answers on the host's runtime; this waits for it on a thread that may wait.
+    /// The storage answers on the host's runtime; this waits for it on a blocking thread.
     runtime: Handle,
     stop: &'s StopSign,
     piece: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct ResultReader<'s> {
     bound: ResultReadBound,
 }
 
-/// How far a reader may get, set by whoever works with what it reads.
+/// The limit of a reader, set by the consumer of its bytes.
 #[derive(Clone, Default)]
 pub(super) struct ResultReadBound {
     passed: Rc<Cell<u64>>,
@@ -34,25 +34,25 @@ pub(super) struct ResultReadBound {
 }
 
 impl ResultReadBound {
-    /// From here on at most so many bytes, roughly: what lies between reader and parser counts already.
+    /// Allows roughly this many further bytes: bytes between reader and parser count already.
     pub(super) fn set(&self, bytes: u64) {
         self.until
             .set(Some(self.passed.get().saturating_add(bytes)));
     }
 
-    /// No bound any more.
+    /// Removes the limit.
     pub(super) fn lift(&self) {
         self.until.set(None);
     }
 
-    /// The same, unless reading ended there: then it stays to be seen.
+    /// Removes the limit, unless reading ended there: then it stays visible.
     pub(super) fn lift_unless_met(&self) {
         if !self.was_met() {
             self.lift();
         }
     }
 
-    /// Whether it was the bound that ended the reading.
+    /// Whether the limit ended the reading.
     pub(super) fn was_met(&self) -> bool {
         self.until
             .get()

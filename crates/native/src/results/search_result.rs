@@ -1,4 +1,4 @@
-//! `results.search_result`: the lines of a kept result that match.
+//! `results.search_result`: the matching lines of a kept result.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     search::{GrepLine, TextSearch, listing, search_text},
 };
 
-/// Most lines shown around a match, on each side.
+/// The most lines of context, on each side.
 const MAX_AROUND: usize = 50;
 const MAX_LIMIT: usize = 2_000;
 

@@ -1,4 +1,4 @@
-//! Why a search could not be done.
+//! Errors of a search.
 
 use toolpost_model::ToolFailure;
 use toolpost_processes::{CallStopError, PathError, shown};
@@ -8,7 +8,7 @@ use super::{
     pattern::GlobPatternError,
 };
 
-/// Why a search could not be done.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SearchError {
     #[error(transparent)]
@@ -35,7 +35,7 @@ impl SearchError {
             Self::IsFile { .. } => ToolFailure::new(message)
                 .code("not_a_directory")
                 .hint("`grep` searches a single file, `file_info` describes one"),
-            // `check` refused these already, so they come up only when a tool is called without it.
+            // `check` refuses these already, so they only occur if a tool is called without it.
             Self::Pattern(_) | Self::Expression(_) | Self::FileType(_) => {
                 ToolFailure::invalid(message)
             }

@@ -1,4 +1,4 @@
-//! `search.glob`: files by their names, the newest first.
+//! `search.glob`: finds files by name, newest first.
 
 use std::{path::Path, sync::atomic::Ordering};
 
@@ -73,7 +73,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The directory where the search can begin: `path` and what of the pattern has no wildcard.
+    /// The directory where the search starts: `path` with the part of the pattern before its first wildcard.
     fn directory(&self, pattern: &GlobPathPattern) -> String {
         match pattern.directory.as_str() {
             "" => self.path.to_owned(),
@@ -202,7 +202,7 @@ fn find(
     output(arguments, path, &found, &passed_over, watch.is_late()).map_err(SearchError::Result)
 }
 
-/// `None`: the pattern begins with a directory that does not exist, so nothing fits.
+/// `None` if the pattern begins with a directory that does not exist, so nothing matches.
 fn start(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
@@ -221,7 +221,7 @@ fn start(
         Ok(_) if pattern.directory.is_empty() => Err(SearchError::IsFile {
             given: arguments.path.to_owned(),
         }),
-        // Only what the pattern says is not there; `path` itself must be.
+        // Only the pattern's directory may be missing; `path` itself must exist.
         Ok(_) | Err(_) => SearchStart::find(workspace, arguments.path, stop)
             .map(|_| None)
             .map_err(SearchError::from),
@@ -234,7 +234,7 @@ struct GlobVisitor<'c> {
 
 impl FileVisitor for GlobVisitor<'_> {
     fn file(&mut self, met: &WalkedFile<'_>) {
-        // Vanished or swapped since it was listed: then there is no such file.
+        // The file vanished or was swapped since it was listed, so it does not exist any more.
         let Ok(stat) = statat(met.dir, met.name, AtFlags::SYMLINK_NOFOLLOW) else {
             return;
         };

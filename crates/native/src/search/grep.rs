@@ -1,7 +1,7 @@
-//! `search.grep`: lines and files by content, the newest file first.
+//! `search.grep`: finds lines and files by content, newest file first.
 //!
-//! In two looks: all files are searched and only counted, then the text of what is shown is taken from the few
-//! files it is in. So the memory a search takes depends on what is shown and not on what is found.
+//! A search has two passes. The first reads all files and only counts; the second reads the lines from the few files
+//! that are shown. The memory of a search therefore depends on the shown part and not on the number of hits.
 
 mod careful;
 mod expression;
@@ -40,7 +40,7 @@ use super::{
 use crate::{files::read_effects, workspace_tool::WorkspaceTool};
 
 const MAX_LIMIT: usize = 2_000;
-/// Most lines shown around a match, on each side.
+/// The most lines of context, on each side.
 const MAX_AROUND: usize = 50;
 
 pub(super) struct Grep;

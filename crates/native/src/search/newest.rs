@@ -1,4 +1,4 @@
-//! Keeps the newest of any number of hits, in bounded memory.
+//! Keeps the newest of any number of hits in bounded memory.
 
 use std::{
     cmp::Ordering,
@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::Stat;
 
-/// When a file was last written to, to the nanosecond.
+/// The modification time of a file, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ModificationTime {
     seconds: i64,
@@ -28,23 +28,23 @@ impl ModificationTime {
         }
     }
 
-    /// For people and programs; `None` for times no calendar has.
+    /// The time as text; `None` for times that no calendar has.
     pub(super) fn timestamp(self) -> Option<jiff::Timestamp> {
         jiff::Timestamp::new(self.seconds, i32::try_from(self.nanoseconds).ok()?).ok()
     }
 }
 
-/// A file that fits.
+/// A matching file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SearchHit {
     pub(super) modified: ModificationTime,
     /// Relative to the workspace.
     pub(super) place: PathBuf,
-    /// How many of its lines fit.
+    /// The number of matching lines.
     pub(super) lines: u64,
 }
 
-/// The order of results: newest first, then by name, so that pages do not overlap.
+/// Newest first, then by name, so that pages do not overlap.
 impl Ord for SearchHit {
     fn cmp(&self, other: &Self) -> Ordering {
         rank(self.modified, &self.place, other)
@@ -62,13 +62,13 @@ fn rank(modified: ModificationTime, place: &Path, other: &SearchHit) -> Ordering
     other.modified.cmp(&modified).then_with(by_name)
 }
 
-/// Most bytes of paths that are held. Where they are longer than usual, fewer hits are.
+/// The most bytes of paths in memory. With long paths, fewer hits are kept.
 const HELD_BYTES: usize = 32 << 20;
 
-/// At most `room` hits, the newest of all that were offered.
+/// At most `room` hits, the newest of all that were added.
 pub(super) struct NewestHits {
     room: usize,
-    /// Bytes of the paths that are held.
+    /// Bytes of the paths in memory.
     bytes: usize,
     /// The oldest on top.
     kept: BinaryHeap<SearchHit>,
@@ -117,13 +117,13 @@ impl NewestHits {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 pub(super) struct SearchHits {
-    /// The newest first; no more than were asked for.
+    /// The newest first, at most as many as requested.
     pub(super) hits: Vec<SearchHit>,
-    /// How many files fit in all.
+    /// The number of all matching files.
     pub(super) files: u64,
-    /// How many lines fit in all.
+    /// The number of all matching lines.
     pub(super) lines: u64,
 }
 

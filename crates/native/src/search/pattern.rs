@@ -1,6 +1,6 @@
-//! Patterns for paths, as both tools take them: `*`, `**`, `?`, `[…]`, `{a,b}`.
+//! The path patterns of both tools: `*`, `**`, `?`, `[…]`, `{a,b}`.
 //!
-//! As in ignore files, a pattern without `/` is about names at any depth, and one with `/` about whole paths.
+//! As in ignore files, a pattern without `/` matches names at any depth, and one with `/` matches whole paths.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use toolpost_model::InputRefusal;
 use toolpost_processes::shown;
 
-/// Longest pattern taken, in bytes.
+/// The longest pattern, in bytes.
 const MAX_BYTES: usize = 2_000;
 
 /// Why a pattern was refused.
@@ -36,11 +36,11 @@ impl GlobPatternError {
 /// A pattern for files beneath a directory.
 #[derive(Debug)]
 pub(super) struct GlobPathPattern {
-    /// The names in front that hold no wildcard: the search can begin there. Absolute if the pattern is.
+    /// The leading names without wildcards, where the search can start. Absolute if the pattern is.
     pub(super) directory: String,
     /// For the rest of the path.
     set: GlobSet,
-    /// How many levels the rest can have.
+    /// The most levels of the rest.
     pub(super) depth: usize,
 }
 
@@ -86,13 +86,13 @@ impl GlobPathPattern {
         })
     }
 
-    /// Whether a path, relative to `directory`, fits.
+    /// Whether a path, relative to `directory`, matches.
     pub(super) fn fits(&self, path: &Path) -> bool {
         self.set.is_match(path)
     }
 }
 
-/// A choice among the files of a search; with `!` in front it leaves out what fits.
+/// A filter for the files of a search; with a leading `!` it excludes matches.
 #[derive(Debug)]
 pub(super) struct PathFilter {
     set: GlobSet,
@@ -114,21 +114,21 @@ impl PathFilter {
         };
         let set = match whole.strip_suffix('/') {
             Some(directory) => compile(pattern, &[&format!("{directory}/**")])?,
-            // A name may be that of a directory; then all in it is meant, as in ignore files.
+            // The name may be a directory; then everything in it is excluded, as in ignore files.
             None if leaves_out => compile(pattern, &[&whole, &format!("{whole}/**")])?,
             None => compile(pattern, &[&whole])?,
         };
         Ok(Self { set, leaves_out })
     }
 
-    /// `from_start` and `place` are the same file's path from the directory searched and from the workspace:
-    /// callers write the pattern for either.
+    /// `from_start` and `place` are the file's path from the searched directory and from the workspace. Callers write
+    /// the pattern for either.
     pub(super) fn fits(&self, from_start: &Path, place: &Path) -> bool {
         (self.set.is_match(from_start) || self.set.is_match(place)) != self.leaves_out
     }
 }
 
-/// Whether a pattern spells a hidden name, such as `.github/**`: then hidden names are wanted.
+/// Whether a pattern names a hidden file, such as `.github/**`: then hidden names are included.
 pub(super) fn spells_hidden(pattern: &str) -> bool {
     let mut before = '/';
     let mut names = pattern.char_indices().filter_map(|(at, c)| {
@@ -147,7 +147,7 @@ fn check(pattern: &str) -> Result<(), GlobPatternError> {
     }
 }
 
-/// `pattern` is what the caller wrote, `globs` what is compiled for it.
+/// `pattern` is the caller's text, `globs` are compiled for it.
 fn compile(pattern: &str, globs: &[&str]) -> Result<GlobSet, GlobPatternError> {
     let malformed = |source| GlobPatternError::Malformed {
         pattern: pattern.to_owned(),
@@ -211,7 +211,7 @@ mod tests {
         check("a/[z-a]", "is not a pattern: ");
         check("*/../x", "goes up behind a wildcard");
         check(&"a".repeat(2001), "2001 bytes, the limit is 2000");
-        // No brace bomb: alternatives are not multiplied out, and what is too large to compile is refused.
+        // Alternatives are not multiplied out, and a pattern that compiles to too much is refused.
         assert!(GlobPathPattern::parse(&"{a,b}".repeat(400)).is_ok());
         assert!(
             GlobPathPattern::parse(&format!("{}a{}", "{".repeat(900), "}".repeat(900))).is_err()

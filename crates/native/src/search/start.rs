@@ -1,4 +1,4 @@
-//! Where a search begins: a directory beneath a root of the workspace, held open, or one file in it.
+//! The start of a search: an open directory beneath a root of the workspace, or one file in it.
 
 use std::{
     ffi::OsString,
@@ -12,20 +12,19 @@ use toolpost_processes::{PathError, PathTarget, ReadableTarget, StopSign, Worksp
 
 use super::walk::{IgnoreRules, open_directory};
 
-/// Where a search begins.
 pub(super) struct SearchStart {
     /// The directory.
     pub(super) dir: Dir,
     /// Its path in the workspace, empty for the root.
     pub(super) place: PathBuf,
-    /// The one file to search, where the call named a file.
+    /// The file to search, if the call named a file.
     pub(super) file: Option<OsString>,
-    /// What the ignore files above say.
+    /// The ignore rules of the directories above.
     pub(super) rules: Option<Arc<IgnoreRules>>,
 }
 
 impl SearchStart {
-    /// Finds what `path` names, if the call may read it.
+    /// Resolves `path`, if the call may read it.
     pub(super) fn find(
         workspace: &Workspace,
         path: &str,
@@ -57,7 +56,7 @@ impl SearchStart {
         }
     }
 
-    /// Where names in the directory begin in a place's path.
+    /// The position in a place's path where names in this directory begin.
     pub(super) fn names_begin_at(&self) -> usize {
         match self.place.as_os_str().as_bytes().len() {
             0 => 0,
@@ -65,14 +64,14 @@ impl SearchStart {
         }
     }
 
-    /// A place's path from here.
+    /// A place's path relative to the start.
     pub(super) fn path_to<'p>(&self, place: &'p Path) -> &'p Path {
         place.strip_prefix(&self.place).unwrap_or(place)
     }
 }
 
-/// The rules of the directories above `place`, from the root down. Those that cannot be named as text, or are no
-/// longer there, have none.
+/// The rules of the directories above `place`, from the root down. A directory whose name is not text, or that does not
+/// exist any more, has none.
 fn rules_above(workspace: &Workspace, place: &Path) -> Option<Arc<IgnoreRules>> {
     let mut above: Vec<&Path> = place.ancestors().skip(1).collect();
     above.reverse();

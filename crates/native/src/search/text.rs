@@ -1,4 +1,4 @@
-//! The engine of `grep` on text that comes from anywhere.
+//! The engine of `grep` for text from any reader.
 
 use std::io::Read;
 
@@ -14,21 +14,21 @@ use super::{
     watch::SearchStopSignal,
 };
 
-/// What to look for in a text, and what to show of it.
+/// A search in a text, with the range of lines to show.
 pub(crate) struct TextSearch<'a> {
     pub(crate) pattern: &'a str,
     pub(crate) literal: bool,
     pub(crate) case_insensitive: bool,
-    /// Lines on both sides of a match.
+    /// Lines of context on each side.
     pub(crate) around: usize,
-    /// Matching lines to pass over.
+    /// Matching lines to skip.
     pub(crate) offset: usize,
     /// Matching lines to show.
     pub(crate) limit: usize,
 }
 
 impl TextSearch<'_> {
-    /// Whether it can be searched for.
+    /// Refuses an invalid expression.
     pub(crate) fn check(&self) -> Result<(), InputRefusal> {
         self.expression()
             .map(|_| ())
@@ -49,12 +49,12 @@ impl TextSearch<'_> {
     }
 }
 
-/// What a text has of it.
+/// The result of searching a text.
 pub(crate) struct FoundLines {
     pub(crate) lines: Vec<GrepLine>,
-    /// Those of the lines that match.
+    /// How many of the lines match.
     pub(crate) matches: usize,
-    /// No more was looked for: the page is full.
+    /// The search stopped because the page is full.
     pub(crate) is_full: bool,
     pub(crate) is_late: bool,
     pub(crate) is_binary: bool,

@@ -1,8 +1,8 @@
-//! Walks a tree on several threads and shows every regular file that fits to a visitor.
+//! Walks a tree on several threads and passes every matching regular file to a visitor.
 //!
-//! Names are never trusted twice. A directory is opened beneath the start without passing a link, and what is in
-//! it is then reached through its descriptor, so a name that is swapped for a link while the walk goes on leads
-//! nowhere. `ignore`'s own walker goes by paths from the outside, which is why only its rules are used here.
+//! Names are never trusted twice. A directory is opened beneath the start without following a link, and its entries are
+//! then reached through its descriptor. A name that is swapped for a link during the walk therefore leads nowhere.
+//! `ignore`'s own walker uses paths, so only its rules are used here.
 //!
 //! The threads are started by the file worker's thread and inherit its confinement.
 
@@ -37,28 +37,28 @@ use self::{
 };
 use super::{start::SearchStart, watch::SearchStopSignal};
 
-/// How deep a walk goes; deeper places could not be named in a call either.
+/// The deepest level of a walk. Tools do not accept deeper paths either.
 const MAX_DEPTH: usize = 128;
-/// The longest path that is entered or shown: no tool takes a longer one.
+/// The longest path that is entered or shown. No tool accepts a longer one.
 const MAX_PLACE: usize = 4096;
 /// Threads of one walk.
 const MAX_THREADS: usize = 8;
-/// Files that are handed to another thread at once.
+/// Files that are passed to another thread at once.
 const BATCH: usize = 64;
-/// Files between two looks at the clock.
+/// Files between two checks of the clock.
 const FILES_A_LOOK: u32 = 16;
-/// Where version control keeps its own. Searched only when named: history is not what is asked for.
+/// Directories of version control. They are searched only when named, because callers rarely search the history.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
 
-/// What to walk and what to pass over.
+/// The tree to walk, and the entries to skip.
 pub(super) struct FileWalkPlan<'p> {
     pub(super) workspace: &'p Workspace,
     pub(super) start: &'p SearchStart,
     pub(super) include_hidden: bool,
     pub(super) include_ignored: bool,
-    /// Levels to go down; 1 is the start itself.
+    /// Levels to descend; 1 is the start itself.
     pub(super) depth: usize,
-    /// Which files are wanted, by their path from the start and from the workspace.
+    /// Matches files by their path from the start and from the workspace.
     pub(super) wanted: &'p (dyn Fn(&Path, &Path) -> bool + Sync),
 }
 
@@ -70,26 +70,26 @@ pub(super) struct WalkedFile<'m> {
     pub(super) place: &'m Path,
 }
 
-/// What is done with the files. Each thread has its own.
+/// Processes the files. Each thread has its own.
 pub(super) trait FileVisitor {
     fn file(&mut self, met: &WalkedFile<'_>);
 }
 
-/// What a walk passed over.
+/// Counts of skipped entries.
 #[derive(Default)]
 pub(super) struct PassedOver {
-    /// Files and directories that ignore files leave out.
+    /// Files and directories that ignore files exclude.
     pub(super) ignored: AtomicU64,
     /// Directories that could not be opened or read to their end.
     pub(super) unreadable: AtomicU64,
     /// Directories that are too deep, or too many.
     pub(super) not_entered: AtomicU64,
-    /// Files and directories that rules keep from the call, whether they would have fitted or not: who could choose
-    /// which are counted could guess their names.
+    /// Files and directories that rules close to the call, regardless of the pattern. If only matches counted, a caller
+    /// could find out hidden names by trying patterns.
     pub(super) kept: AtomicU64,
 }
 
-/// Walks until all is seen or `watch` says that it is over.
+/// Walks until everything is visited or `watch` ends the search.
 pub(super) fn walk<V: FileVisitor>(
     plan: &FileWalkPlan<'_>,
     watch: &SearchStopSignal<'_>,
@@ -114,7 +114,7 @@ pub(super) fn walk<V: FileVisitor>(
         .min(MAX_THREADS);
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // A system that has no thread to give gets a slower search, not a failed one.
+            // If the system has no more threads, the search is slower and does not fail.
             let _ = std::thread::Builder::new()
                 .name("search".to_owned())
                 .spawn_scoped(scope, work);
@@ -129,13 +129,13 @@ struct DirectoryWalker<'w, V> {
     passed_over: &'w PassedOver,
     queue: &'w WalkQueue<'w>,
     visitor: V,
-    /// Where names in a place begin that are shown to the pattern.
+    /// The position in a place's path where the part for the pattern begins.
     start: usize,
-    /// Whether the start lies within version control's own.
+    /// Whether the start is inside a directory of version control.
     inside_version_control: bool,
-    /// Whether rules are asked about every name.
+    /// Whether every name is checked against rules.
     asks_rules: bool,
-    /// The path that is being looked at.
+    /// The present path.
     place: Vec<u8>,
     until_look: u32,
 }
@@ -269,14 +269,14 @@ impl<'w, V: FileVisitor> DirectoryWalker<'w, V> {
             rules: found.rules.clone(),
         };
         found.directories.push(WalkJob::Enter(pending));
-        // The queue is bounded; what is gathered here must not grow beyond it.
+        // The queue is bounded, and this buffer must not grow beyond it.
         if self.queue.somebody_waits() || found.directories.len() == BATCH {
             self.share_directories(found);
         }
     }
 
-    /// Whether rules keep what is where the walk stands from the call. Asked before anything else is: ignore files and
-    /// patterns are the caller's, and must not tell what they would have fitted.
+    /// Whether rules close the present path to the call. This comes before ignore files and patterns: those are under
+    /// the caller's control, and their counts must not depend on hidden names.
     fn is_kept_by_rules(&self) -> bool {
         let place = path_of(&self.place);
         self.asks_rules
@@ -286,7 +286,7 @@ impl<'w, V: FileVisitor> DirectoryWalker<'w, V> {
                 .may(self.plan.workspace, place, ResourceAccess::Read)
     }
 
-    /// Whether the name where the walk stands is to be looked at.
+    /// Whether the present name is part of the search.
     fn is_wanted(&self, name: &CStr, is_dir: bool, found: &FoundHere<'_>) -> bool {
         let name = name.to_bytes();
         if VERSION_CONTROL.contains(&name) && !self.inside_version_control {
@@ -362,7 +362,7 @@ impl<'w, V: FileVisitor> DirectoryWalker<'w, V> {
     }
 }
 
-/// What one directory holds and nobody has looked at yet.
+/// The entries of one directory that are not processed yet.
 struct FoundHere<'p> {
     pending: &'p PendingDirectory,
     rules: Option<Arc<IgnoreRules>>,
@@ -381,7 +381,7 @@ impl<'p> FoundHere<'p> {
     }
 }
 
-/// Some file systems do not say it in the listing.
+/// The type of an entry. Some file systems do not include it in the listing.
 fn type_of(dir: BorrowedFd<'_>, entry: &DirEntry) -> FileType {
     match entry.file_type() {
         FileType::Unknown => statat(dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)

@@ -1,4 +1,4 @@
-//! Tells all threads of a search when to end: the call was told to stop, or its time is nearly over.
+//! Ends all threads of a search when the call is canceled or its time is nearly over.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -7,7 +7,7 @@ use std::{
 
 use toolpost_processes::{CallStopError, StopSign};
 
-/// The most and the least that is kept back of a call's time to tell what was found so far.
+/// The most and the least time that is kept back of a call to report the hits so far.
 const TIME_TO_TELL: Duration = Duration::from_secs(1);
 const LEAST_TIME_TO_TELL: Duration = Duration::from_millis(50);
 
@@ -31,7 +31,7 @@ impl<'s> SearchStopSignal<'s> {
         }
     }
 
-    /// Looks at the call and at the clock. Ask before every directory and every large piece of a file.
+    /// Checks the call and the clock. Call it before every directory and every large piece of a file.
     pub(super) fn look(&self) -> bool {
         if self.stop.check().is_err() {
             self.stopped.store(true, Ordering::Relaxed);
@@ -41,22 +41,22 @@ impl<'s> SearchStopSignal<'s> {
         !self.is_over()
     }
 
-    /// What the last look of any thread said; cheap enough for every file.
+    /// The result of the last check of any thread; cheap enough for every file.
     pub(super) fn is_over(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed)
     }
 
-    /// Who is searched for.
+    /// The stop sign of the call.
     pub(super) fn stop(&self) -> &'s StopSign {
         self.stop
     }
 
-    /// Whether the time ran out before all was searched.
+    /// Whether the time ended before the search did.
     pub(super) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// Fails if the call was told to stop: then nobody wants to hear what was found.
+    /// Fails if the call was canceled, because its hits are not needed any more.
     pub(super) fn check(&self) -> Result<(), CallStopError> {
         match self.stopped.load(Ordering::Relaxed) {
             true => Err(CallStopError),
@@ -65,7 +65,7 @@ impl<'s> SearchStopSignal<'s> {
     }
 }
 
-/// A tenth of the time, within bounds. Of a call that has next to none, half is for the search.
+/// A tenth of the time, within limits. If a call has next to none, half of it is for the search.
 fn time_to_tell(left: Duration) -> Duration {
     (left / 10)
         .clamp(LEAST_TIME_TO_TELL, TIME_TO_TELL)

@@ -1,4 +1,4 @@
-//! A whole output, handed over to be kept: as a model should read it, so that no colour hides a secret from the host.
+//! Stores a whole output in the form that a model reads, so that no colour sequence hides a secret from redaction.
 
 use std::{io, sync::Arc};
 
@@ -7,7 +7,7 @@ use toolpost_processes::{clean, whole_characters};
 
 use super::{log::OutputLog, told::count};
 
-/// How much of an output is handed over at once, and how much of one line is looked at as one.
+/// How much of an output is passed on at once, and the longest line that is cleaned as one.
 const PIECE_BYTES: usize = 256 << 10;
 /// How much decides whether it is text.
 const HEAD_BYTES: usize = 8 << 10;
@@ -27,7 +27,7 @@ impl KeptOutput {
     }
 }
 
-/// Keeps an output. What is no text is kept as it was written.
+/// Stores an output. An output that is not text is stored unchanged.
 pub(crate) async fn keep(
     log: &OutputLog,
     context: &CallContext,
@@ -84,11 +84,11 @@ async fn read(
         .map_err(|error| ArtifactError::Storage(error.to_string()))
 }
 
-/// An output on its way. Pieces are cleaned line by line, since a sequence or a character may lie across two of them.
+/// An output on its way. It is cleaned line by line, because a sequence or a character may extend over two pieces.
 struct OutputHandover {
     sink: Box<dyn ArtifactSink>,
     is_text: bool,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line without its end.
     unfinished: Vec<u8>,
     lines: u64,
     ends_in_line: bool,

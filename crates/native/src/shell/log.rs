@@ -1,8 +1,7 @@
-//! What a process wrote, kept so that any part of it can be read again.
+//! The output of a process, stored so that any part can be read again.
 //!
-//! The first bytes stay in memory, which is all that most commands need. Beyond that everything goes to a spool file,
-//! up to a limit; beyond the limit only the latest bytes are kept, and the rest is counted. Appending never waits for
-//! a reader.
+//! The first bytes stay in memory, which is enough for most commands. A longer output goes to a spool file, up to a
+//! limit; beyond it only the latest bytes are kept, and the rest is counted. Appending never waits for a reader.
 
 use std::{collections::VecDeque, io, os::fd::OwnedFd, sync::Arc};
 
@@ -11,12 +10,11 @@ use tokio::sync::watch;
 
 use super::spool::SpoolDirectory;
 
-/// Kept in memory before a file is used.
+/// How much stays in memory before a file is used.
 const IN_MEMORY: usize = 256 * 1024;
-/// The latest bytes that are kept beyond the limit.
+/// How many of the latest bytes are kept beyond the limit.
 const RECENT: usize = 64 * 1024;
 
-/// The output of one process.
 pub(crate) struct OutputLog {
     kept: Mutex<OutputLogBuffer>,
     spool: SpoolDirectory,
@@ -30,9 +28,9 @@ struct OutputLogBuffer {
     memory: Vec<u8>,
     file: Option<Arc<OwnedFd>>,
     in_file: u64,
-    /// No more is kept: the limit is reached, or the disk is full.
+    /// No more is stored: the limit is reached, or the disk is full.
     full: bool,
-    /// The latest of what was not kept.
+    /// The latest of the bytes that were not stored.
     recent: VecDeque<u8>,
     total: u64,
     lines: u64,
@@ -42,20 +40,20 @@ struct OutputLogBuffer {
 /// A part of the output.
 pub(crate) struct OutputLogPage {
     pub(crate) bytes: Vec<u8>,
-    /// Where it begins. Later than asked for when what lies before is not kept any more.
+    /// Its position. Later than requested if earlier bytes are not stored any more.
     pub(crate) offset: u64,
-    /// How many bytes have been written in all.
+    /// The number of all bytes that were written.
     pub(crate) total: u64,
 }
 
 impl OutputLogPage {
-    /// Where the next page begins.
+    /// The position of the next page.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
 }
 
-/// What goes to the file next.
+/// The bytes that are written to the file next.
 struct LogSpill {
     file: Option<Arc<OwnedFd>>,
     at: u64,
@@ -63,7 +61,7 @@ struct LogSpill {
 }
 
 impl LogSpill {
-    /// The file, how many bytes fitted, and how many there were.
+    /// Writes the bytes. Returns the file, how many bytes fitted, and how many there were.
     fn write(self, spool: &SpoolDirectory, room: u64) -> io::Result<(Arc<OwnedFd>, usize, usize)> {
         let file = self.file.map_or_else(|| spool.create().map(Arc::new), Ok)?;
         let taken = spool.take((self.data.len() as u64).min(room));
@@ -76,7 +74,7 @@ impl LogSpill {
     }
 }
 
-/// Where a part is to be found.
+/// The location of a part.
 enum OutputPartLocation {
     Here(Vec<u8>, u64),
     InFile(Arc<OwnedFd>, u64, usize),
@@ -97,34 +95,35 @@ impl OutputLog {
         self.kept.lock().total
     }
 
-    /// Lines written so far; one that has no end yet counts too.
+    /// Lines written so far, including one without an end.
     pub(crate) fn lines(&self) -> u64 {
         let kept = self.kept.lock();
         kept.lines + u64::from(kept.ends_in_line)
     }
 
-    /// Bytes that are kept nowhere.
+    /// Bytes that are not stored.
     pub(crate) fn dropped(&self) -> u64 {
         let kept = self.kept.lock();
         kept.total - kept.whole() - kept.recent.len() as u64
     }
 
-    /// Bytes of the spool file.
+    /// Bytes in the spool file.
     pub(crate) fn spooled(&self) -> u64 {
         self.kept.lock().in_file
     }
 
-    /// Whether what comes now is not kept for long.
+    /// Whether further output is not stored for long.
     pub(crate) fn is_full(&self) -> bool {
         self.kept.lock().full
     }
 
-    /// Tells of every growth.
+    /// Notifies of new output.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.total.subscribe()
     }
 
-    /// Adds what came next. Only one task may add.
+    /// Adds output. Only one task may call it: a spill is written without the lock, at the position that was read
+    /// before, so two tasks would write to the same place.
     pub(crate) async fn append(&self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -140,7 +139,8 @@ impl OutputLog {
                 kept.count(bytes);
                 None
             } else {
-                // Copied, not taken: whoever reads meanwhile still finds it.
+                // Memory is copied and not taken: readers still find it while the file is written. It is cleared after
+                // the write.
                 Some(LogSpill {
                     file: kept.file.clone(),
                     at: kept.in_file,
@@ -155,7 +155,8 @@ impl OutputLog {
         self.total.send_replace(total);
     }
 
-    /// Writes to the file what fits there. What is on its way is not counted yet.
+    /// Writes to the file as much as fits. The bytes are counted only after that, so that readers never look for them
+    /// in the file too early.
     async fn spill(&self, spill: LogSpill, bytes: &[u8]) {
         let spool = self.spool.clone();
         let room = self.limit.saturating_sub(spill.at);
@@ -210,7 +211,7 @@ impl Drop for OutputLog {
 }
 
 impl OutputLogBuffer {
-    /// How far the output is kept without a hole.
+    /// The position up to which the output is stored without a gap.
     fn whole(&self) -> u64 {
         if self.file.is_some() {
             self.in_file

@@ -1,4 +1,4 @@
-//! `shell.process_kill`: ends a process and everything it started.
+//! `shell.process_kill`: ends a process and everything that it started.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `shell.process_read`: any part of what a process wrote.
+//! `shell.process_read`: any part of the output of a process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,9 +21,9 @@ use super::{
 };
 use crate::arguments::read_arguments;
 
-/// Bytes read where the caller does not say.
+/// The default of how many bytes are read.
 const USUAL_BYTES: u64 = 16 * 1024;
-/// Most bytes read at once: within what a host shows of a result.
+/// The most bytes that are read at once: within the host's limit for a result.
 const MOST_BYTES: u64 = 48 * 1024;
 
 pub(super) struct ProcessRead {
@@ -79,7 +79,7 @@ impl ProcessRead {
     }
 }
 
-/// Waits for output beyond `offset`, for the end, or for the caller's patience to end.
+/// Waits for output beyond `offset`, for the end of the process, or for the end of the wait.
 async fn await_news(entry: &ProcessEntry, offset: u64, wait: Duration, context: &CallContext) {
     let mut growth = entry.log.watch();
     let news = async {
@@ -92,7 +92,7 @@ async fn await_news(entry: &ProcessEntry, offset: u64, wait: Duration, context: 
     let _ = timeout(wait, news).await;
 }
 
-/// Ends a full page after a whole line, or at least a whole character: what is cut in two reads badly on both sides.
+/// Ends a full page after a whole line or at least a whole character, so that neither page has a part of one.
 fn end_well(page: &mut OutputLogPage) {
     if page.end() == page.total {
         return;
@@ -126,7 +126,7 @@ impl Tool for ProcessRead {
             json!({ "process_id": "p3f09c41d77aa", "tail": true }),
             json!({ "process_id": "p3f09c41d77aa", "offset": 16384, "wait_seconds": 20 }),
         ];
-        // The process keeps what it wrote, and can be asked for it again.
+        // The result is not stored, because the output can be read again.
         declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
         declaration
     }
@@ -148,7 +148,8 @@ impl Tool for ProcessRead {
         if !wait.is_zero() && entry.is_alive() && entry.log.total() <= known {
             await_news(&entry, known, wait, &call.context).await;
         }
-        // Looked at before the output: what is said to be over must be shown to its end.
+        // The state is read before the output: if it was read after, a process could write and end in between, and the
+        // result would say that the process has ended without its last output.
         let was_alive = entry.is_alive();
         let offset = if arguments.tail {
             entry.log.total().saturating_sub(limit)

@@ -1,4 +1,4 @@
-//! `shell.process_status`: what runs in the background, and how it stands.
+//! `shell.process_status`: the background processes and their states.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::arguments::read_arguments;
 
-/// Longest command line in a list, in characters.
+/// The longest command line in a list, in characters.
 const COMMAND_CHARS: usize = 200;
 
 pub(super) struct ProcessStatus {

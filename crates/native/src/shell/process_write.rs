@@ -1,4 +1,4 @@
-//! `shell.process_write`: something for a process to read.
+//! `shell.process_write`: writes to the standard input of a process.
 
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ struct ProcessWriteResult {
     closed: bool,
 }
 
-/// Only one call at a time writes to a process or ends it, and its session may do other things meanwhile. What it does
-/// with its input stays within the confines it was started in, and those are no wider than the usual ones.
+/// Only one call at a time writes to a process or ends it, and its session may run other calls meanwhile. The process
+/// stays within the confines that it was started in, and those are no wider than the usual ones.
 pub(super) fn effects_on(input: &CallInput, children: &Children) -> Effects {
     let confined = children.confined(children.settings().profile);
     let effects = Effects {
@@ -84,7 +84,7 @@ fn has_no_input(entry: &ProcessEntry) -> ToolFailure {
     ToolFailure::new(message).code("input_closed").untouched()
 }
 
-/// Writes as much as the process takes before its caller's time is over.
+/// Writes as much as the process reads before the end of the call's time.
 async fn write(
     pipe: &mut Sender,
     text: &[u8],

@@ -1,6 +1,6 @@
-//! The processes of all sessions: what runs in the background, and what ended and can still be read.
+//! The processes of all sessions: those in the background, and those that ended and can still be read.
 //!
-//! A session finds only its own. Everything of a session ends with it, and everything ends with the host.
+//! A session finds only its own. When it closes, all its processes end, and all processes end with the host.
 
 mod entry;
 
@@ -16,30 +16,31 @@ pub(crate) use entry::{ProcessEntry, ProcessOrigin, ProcessState};
 
 use super::{log::OutputLog, spool::SpoolDirectory};
 
-/// Processes of one session that run at a time.
+/// The most running processes of one session.
 const RUNNING_IN_SESSION: usize = 16;
-/// Ended processes of one session that can still be read.
+/// The most ended processes of one session that can still be read.
 const ENDED_IN_SESSION: usize = 32;
-/// Bytes on disk that the ended processes of one session may hold.
+/// The most bytes on disk of the ended processes of one session.
 const ENDED_BYTES: u64 = 256 << 20;
-/// Bytes kept of one process in the background.
+/// The most stored bytes of one background process.
 const BACKGROUND_BYTES: u64 = 64 << 20;
-/// Bytes on disk that the ended processes of all sessions may hold.
+/// The most bytes on disk of the ended processes of all sessions.
 const ENDED_BYTES_IN_ALL: u64 = 2 << 30;
-/// When a caller without room may try again: a process ends whenever it likes.
+/// When a refused caller may try again. The end of a process cannot be predicted.
 const RETRY_AFTER_MS: u64 = 5_000;
 
-/// Keeps processes by session.
+/// The processes by session.
 pub(crate) struct BackgroundProcesses {
     spool: SpoolDirectory,
     /// How long one may run in the background.
     lifetime: Duration,
-    /// How many run in the background, divided among callers: whoever opens many sessions must leave room for others.
+    /// The slots for background processes, divided among callers: a caller with many sessions must leave slots for
+    /// others.
     places: Arc<Mutex<ShareTable>>,
     sessions: Mutex<HashMap<SessionId, Vec<Arc<ProcessEntry>>>>,
 }
 
-/// A process's place among those in the background. Dropping it gives the place back.
+/// A slot for a background process. Dropping it gives the slot back.
 pub(crate) struct ProcessPlace {
     places: Arc<Mutex<ShareTable>>,
     principal: Principal,
@@ -66,7 +67,7 @@ impl BackgroundProcesses {
         self.lifetime
     }
 
-    /// A place for the output of a process that may run for days: nobody waits for all of it.
+    /// The log of a process that may run for days. It is smaller, because no call returns all of it.
     pub(crate) fn background_log(&self) -> Arc<OutputLog> {
         Arc::new(OutputLog::new(
             self.spool.clone(),
@@ -74,12 +75,12 @@ impl BackgroundProcesses {
         ))
     }
 
-    /// A place for the output of a process that a call waits for.
+    /// The log of a process that a call waits for.
     pub(crate) fn new_log(&self) -> Arc<OutputLog> {
         Arc::new(OutputLog::new(self.spool.clone(), self.spool.most_of_one()))
     }
 
-    /// A place for one more process of the caller in the background.
+    /// Takes a slot for one more background process of the caller.
     pub(crate) fn reserve(&self, context: &CallContext) -> Result<ProcessPlace, ToolFailure> {
         let refused = |message: String| {
             ToolFailure::of(ErrorClass::RateLimited, message)
@@ -107,14 +108,14 @@ impl BackgroundProcesses {
         })
     }
 
-    /// Keeps a process, and lets go of ended ones that are too many.
+    /// Adds a process, and removes ended ones beyond the limits.
     pub(crate) fn keep(&self, session: &SessionId, entry: Arc<ProcessEntry>) {
         let mut sessions = self.sessions.lock();
         let entries = sessions.entry(session.clone()).or_default();
         entries.push(entry);
         let mut ended = 0;
         let mut bytes = 0;
-        // From the latest back: what is over a limit goes.
+        // From the latest back: entries beyond a limit are removed.
         let mut stays: Vec<bool> = entries
             .iter()
             .rev()
@@ -152,7 +153,7 @@ impl BackgroundProcesses {
             })
     }
 
-    /// All processes of a session, the oldest first.
+    /// All processes of a session, oldest first.
     pub(crate) fn of(&self, session: &SessionId) -> Vec<Arc<ProcessEntry>> {
         self.sessions
             .lock()
@@ -161,7 +162,7 @@ impl BackgroundProcesses {
             .unwrap_or_default()
     }
 
-    /// Ends one and forgets it.
+    /// Ends a process and removes it.
     pub(crate) fn forget(&self, session: &SessionId, id: &str) {
         if let Some(entries) = self.sessions.lock().get_mut(session) {
             entries
@@ -172,16 +173,18 @@ impl BackgroundProcesses {
         }
     }
 
-    /// Ends everything of a session.
+    /// Ends all processes of a session.
     pub(crate) fn close(&self, session: &SessionId) {
         let entries = self.sessions.lock().remove(session).unwrap_or_default();
         entries.iter().for_each(|entry| entry.abandon());
     }
 }
 
-/// Lets go of ended processes until all together hold no more than `most` bytes: many sessions must not fill the disk
-/// that the journal is on. The oldest of the caller that holds the most goes first, so that no caller's output makes
-/// that of another one disappear while its own is larger.
+/// Removes ended processes until all together hold no more than `most` bytes, because many sessions must not fill the
+/// disk that the journal is on.
+///
+/// The oldest entry of the caller with the most bytes goes first. If simply the oldest went, one caller with much
+/// output could push out the output of all others; this way a caller loses output only while it holds the most itself.
 fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<ProcessEntry>>>, most: u64) {
     let ended = sessions
         .values()

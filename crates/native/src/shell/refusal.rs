@@ -1,8 +1,8 @@
-//! Guesses whether a command failed because the sandbox refused it something, and says what and why.
+//! Guesses whether a command failed because the sandbox refused something, and explains it.
 //!
-//! A process that meets a sandbox sees only an ordinary error. An agent that is not told tries again and again, and a
-//! person who is not told switches the sandbox off. But it is a guess from the last lines of an output that anybody
-//! can write, so it is worded as one and nothing is decided on it.
+//! A process in a sandbox only gets an ordinary error. Without an explanation, an agent retries again and again, and an
+//! operator switches the sandbox off. But this is a guess from the last lines of an output, and every program can print
+//! such lines, so the message is worded as a guess and no decision depends on it.
 
 mod path;
 
@@ -16,7 +16,7 @@ use toolpost_sandbox::{CommandExit, Confines, PRIVATE_TMP};
 
 use super::shown::OutputExcerpt;
 
-/// How many of the last lines are looked at.
+/// The number of last lines that are searched.
 const LINES: usize = 200;
 const SIGSYS: i32 = 31;
 const SIGXFSZ: i32 = 25;
@@ -61,14 +61,14 @@ pub(crate) enum SandboxRefusalKind {
     Disk,
 }
 
-/// Under which circumstances a command ran.
+/// The conditions that a command ran under.
 pub(crate) struct SandboxedRunContext<'s> {
     pub(crate) confines: &'s Confines,
     pub(crate) applied: &'s AppliedSandbox,
     pub(crate) directory: &'s Path,
 }
 
-/// The complaint of a line.
+/// The kind of error in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputComplaint {
     ReadOnly,
@@ -108,7 +108,7 @@ const COMPLAINTS: [(&str, OutputComplaint); 19] = [
     ("cannot fork", OutputComplaint::NoProcesses),
 ];
 
-/// Guesses why a command failed. `None`: the sandbox has probably nothing to do with it.
+/// Guesses why a command failed. `None` if the sandbox is probably not the cause.
 pub(crate) fn guess(
     output: &OutputExcerpt,
     ended: CommandExit,
@@ -176,7 +176,7 @@ fn read(line: &str, scene: &SandboxedRunContext<'_>) -> Option<SandboxRefusal> {
             named().or_else(|| scene.applied.seccomp.then(system_call))
         }
         OutputComplaint::Network => offline.then(network),
-        // It may also be a server of the command's own that is not up.
+        // The missing server may also be one of the command's own.
         OutputComplaint::Refused if offline && on_this_machine => Some(without_network(
             "looks like nothing listens there; each command has a network of its own, so a server that another call \
              or somebody else started cannot be reached from it: start it in the same command",
@@ -202,7 +202,7 @@ fn read(line: &str, scene: &SandboxedRunContext<'_>) -> Option<SandboxRefusal> {
     }
 }
 
-/// Where a path stands in the confines, if that explains the complaint.
+/// The place of a path in the confines, if that explains the error.
 fn placed(
     named: &str,
     complaint: OutputComplaint,
@@ -246,7 +246,7 @@ fn placed(
                 "the profile is `read-only`",
                 Some("sandbox.profile: workspace-write"),
             ),
-            // It may write there, so this is about the file's own permissions.
+            // The sandbox allows writing there, so the file's own permissions are the cause.
             (
                 ResourceAccess::Write,
                 SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None,
@@ -298,7 +298,7 @@ fn plain(kind: SandboxRefusalKind, message: &str, setting: &'static str) -> Sand
 }
 
 impl SandboxRefusal {
-    /// The line that closes the text a model is given.
+    /// The last line of the text for the model.
     pub(crate) fn told(&self) -> String {
         match self.setting {
             Some(setting) => {

@@ -1,4 +1,4 @@
-//! What is told of a run that is over, by the shell and by declared commands.
+//! The report of a finished run, for the shell and for declared commands.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -21,14 +21,14 @@ use super::{
 };
 use crate::declaration::is_zero;
 
-/// A run that is over, with its output.
+/// A finished run with its output.
 pub(crate) struct FinishedProcessRun<'r> {
     pub(crate) process: &'r SandboxedProcess,
     pub(crate) confines: &'r Confines,
     pub(crate) directory: &'r Path,
     pub(crate) end: RunEnd,
     pub(crate) log: Arc<OutputLog>,
-    /// Protected names that came into being meanwhile.
+    /// Protected names that were created during the run.
     pub(crate) created: &'r [ProtectedPath],
 }
 
@@ -74,19 +74,19 @@ pub(crate) struct ProcessRunReport {
     pub(crate) sandbox_refusal: Option<SandboxRefusal>,
 }
 
-/// What a model is told of a run.
+/// The summary of a run for the model.
 pub(crate) struct ProcessRunSummary {
     /// The output, or its head and tail.
     pub(crate) text: String,
-    /// How it ended, and what the sandbox may have to do with it.
+    /// The exit, and the sandbox's likely part in it.
     pub(crate) closing: Vec<String>,
-    /// About protected names that came into being.
+    /// Lines about protected names that were created.
     pub(crate) created: Vec<String>,
     pub(crate) report: ProcessRunReport,
 }
 
 impl ProcessRunSummary {
-    /// The output and how it ended.
+    /// The output, with the exit.
     pub(crate) fn whole(&self) -> String {
         let mut text = self.text.clone();
         self.closing
@@ -96,12 +96,12 @@ impl ProcessRunSummary {
         text
     }
 
-    /// Whether the command wrote nothing and left nothing behind.
+    /// Whether the command wrote no output and created no protected names.
     pub(crate) fn is_empty(&self) -> bool {
         self.report.output_bytes == 0 && self.created.is_empty()
     }
 
-    /// The output of a command that did well.
+    /// The output of a successful command.
     pub(crate) fn plain(&self) -> String {
         let mut text = self.text.clone();
         self.created
@@ -111,16 +111,16 @@ impl ProcessRunSummary {
     }
 }
 
-/// Where the output is that is not shown.
+/// The location of the output that is not shown.
 enum UnshownOutputPlace {
-    /// Kept as a result of the call.
+    /// Stored as a result of the call.
     Kept(ArtifactId),
-    /// With what is left of the process, as long as the session lasts.
+    /// In the log of the process, as long as the session exists.
     OfProcess(String),
 }
 
 impl UnshownOutputPlace {
-    /// The call that shows what was cut.
+    /// The call that shows the part that was cut.
     fn read_on(&self, cut: &OutputOmission) -> String {
         match (self, cut.line) {
             (Self::Kept(id), Some(line)) => {
@@ -143,7 +143,7 @@ impl UnshownOutputPlace {
 }
 
 impl ProcessRunReport {
-    /// Of a process in the background.
+    /// The report of a background process.
     pub(crate) fn of_running(entry: &ProcessEntry) -> Self {
         Self {
             state: "running",
@@ -168,13 +168,15 @@ pub(crate) fn millis(time: std::time::Duration) -> u64 {
 }
 
 impl FinishedProcessRun<'_> {
-    /// Output and facts of the run. What is not shown is kept as a result, or at least stays readable for the session.
+    /// Output and facts of the run. The part that is not shown is stored as a result, or at least stays readable for
+    /// the session.
     pub(crate) async fn report(
         &self,
         limits: ShownLimits,
         (context, processes, origin): (&CallContext, &BackgroundProcesses, ProcessOrigin),
     ) -> io::Result<ProcessRunSummary> {
-        // What is shown of a long one is taken from what is kept: there no secret is cut in two.
+        // The excerpt of a long output is taken from the stored form. Redaction has read that form as a whole, while
+        // the cut between head and tail could split a secret of the raw output in two halves that no pattern matches.
         let kept = match limits.fit(&self.log) {
             true => None,
             false => keep(&self.log, context).await.ok(),
@@ -265,7 +267,7 @@ impl FinishedProcessRun<'_> {
         }
     }
 
-    /// As the call's result, where the command came to its own end.
+    /// The result of a call whose command ended by itself.
     pub(crate) fn output(
         &self,
         text: String,
@@ -298,7 +300,7 @@ impl FinishedProcessRun<'_> {
         })
     }
 
-    /// As the call's result, where it was stopped.
+    /// The result of a call whose command was stopped.
     pub(crate) fn stopped(
         &self,
         stopped: ProcessStopReason,

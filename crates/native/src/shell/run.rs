@@ -1,5 +1,5 @@
-//! A process from its start to its end, for callers that wait: its output into the log and out as events, its input
-//! fed, and the whole tree ended at the deadline, at a cancel, or when the command itself is done.
+//! Runs a process to its end for a call that waits: its output goes to the log and to events, its input is written, and
+//! the whole process tree ends at the deadline, at a cancellation, or when the command itself is done.
 
 use std::{
     ffi::OsString,
@@ -21,26 +21,26 @@ use toolpost_sandbox::{CommandExit, Confines, SandboxedProcess};
 
 use super::{log::OutputLog, report::FinishedProcessRun};
 
-/// How long a process that was told to stop may tidy up. The host drops a tool two seconds after its deadline, and the
-/// output is still to be told then.
+/// How long a process may take to end after a request to stop. The host drops a tool two seconds after its deadline,
+/// and the output must be reported before that.
 const GRACE: Duration = Duration::from_millis(700);
-/// How long output is awaited after the command itself is done: a child of it may hold the pipe open for ever.
+/// How long to read output after the command itself has ended. A child of it may hold the pipe open for ever.
 const DRAIN: Duration = Duration::from_millis(250);
-/// Read at once.
+/// The size of one read.
 const CHUNK: usize = 64 * 1024;
-/// Output that nobody keeps is read at this pace, so that a flood does not take a core of the host.
+/// Output that is not stored is read at this rate, so that a flood does not take a core of the host.
 const PACE: (usize, Duration) = (512 * 1024, Duration::from_millis(4));
 
-/// Why a process was ended before it was done.
+/// Why a process was ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessStopReason {
-    /// The time its caller gave it was over.
+    /// The caller's time limit was over.
     OutOfTime,
-    /// The host said so: the call's deadline passed, or it was canceled.
+    /// The host stopped the call: its deadline passed, or it was canceled.
     ByHost,
 }
 
-/// How a run ended.
+/// The end of a run.
 pub(crate) struct RunEnd {
     pub(crate) ended: CommandExit,
     pub(crate) stopped: Option<ProcessStopReason>,
@@ -62,7 +62,7 @@ pub(crate) struct StartedProcess {
 }
 
 impl StartedProcess {
-    /// Starts what `child` makes of the call's environment and of the confines of its profile.
+    /// Starts the process that `child` builds from the call's environment and the confines of its profile.
     pub(crate) async fn start<'a>(
         children: &Children,
         profile: SandboxProfile,
@@ -84,7 +84,7 @@ impl StartedProcess {
         })
     }
 
-    /// The run that came to this end.
+    /// The run with this end.
     pub(crate) fn finish<'r>(
         &'r mut self,
         directory: &'r Path,
@@ -104,7 +104,11 @@ impl StartedProcess {
     }
 }
 
-/// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either.
+/// Runs the process to its end, and kills all its remaining processes. Dropping this future kills them, too.
+///
+/// Output is read all the time, also while the process is being stopped. A process that handles its stop signal may
+/// print more than a pipe holds; if the host did not read, the process would block in that write, and the kill would
+/// cut off its last lines.
 pub(crate) async fn run_to_end(
     process: &mut SandboxedProcess,
     streams: Vec<ProcessOutputPipe<'_>>,
@@ -129,7 +133,7 @@ pub(crate) async fn run_to_end(
             (flow.beside(process.kill()).await, Some(stopped))
         }
     };
-    // Nobody holds the pipes any more, so what is left in them is there now.
+    // No process holds the pipes any more, so the rest of the output is there now.
     let _ = timeout(DRAIN, flow.finish()).await;
     RunEnd {
         ended,
@@ -143,7 +147,7 @@ enum FirstRunEvent {
     Stop(ProcessStopReason),
 }
 
-/// What comes first: the command's own end, or somebody's wish that it end.
+/// Waits for the first of these: the end of the command, a cancellation, or the end of the time limit.
 async fn first(
     process: &mut SandboxedProcess,
     until: Instant,
@@ -157,7 +161,7 @@ async fn first(
     }
 }
 
-/// Output and input on their way, while something else is awaited.
+/// Output and input in progress while another future is awaited.
 struct OutputFlow<'w, W> {
     work: Pin<&'w mut W>,
     is_over: bool,
@@ -183,11 +187,11 @@ impl<W: Future<Output = ()>> OutputFlow<'_, W> {
     }
 }
 
-/// Carries everything until the pipes are closed.
+/// Reads and writes until the pipes are closed.
 async fn carry(streams: Vec<ProcessOutputPipe<'_>>, input: Option<(Sender, Vec<u8>)>) {
     let feeding = async {
         if let Some((mut pipe, bytes)) = input {
-            // A command need not read what it is given.
+            // A command need not read its input.
             let _ = pipe.write_all(&bytes).await;
         }
     };
@@ -208,8 +212,8 @@ async fn carry_stream(stream: Option<ProcessOutputPipe<'_>>) {
     }
 }
 
-/// Reads until nobody can write any more. What comes faster than it can be kept is dropped by the log, never waited
-/// for.
+/// Reads until all writers have closed the pipe. The log drops output that arrives faster than it can be stored, so the
+/// process never waits for it.
 pub(crate) async fn pump(mut pipe: Receiver, log: &OutputLog, mut events: Option<OutputEvents>) {
     let mut buffer = vec![0; CHUNK];
     let mut unkept = 0;

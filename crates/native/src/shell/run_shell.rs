@@ -34,13 +34,14 @@ use super::{
 };
 use crate::arguments::{checked_arguments, read_arguments};
 
-/// Longest command; a longer argument cannot be given to a process in one piece.
+/// The longest command. The system cannot pass a longer argument to a process.
 const COMMAND_BYTES: usize = 128 * 1024 - 1;
-/// How long a command may run where its caller does not say.
+/// The default time limit of a command.
 const USUAL_TIME: Duration = Duration::from_secs(120);
-/// The deadline this tool asks the host for, so that `timeout_seconds` has room; the host's ceiling still holds.
+/// The deadline that this tool requests from the host, so that `timeout_seconds` has room; the host's limit still
+/// applies.
 const LONGEST_TIME: Duration = Duration::from_secs(600);
-/// Longest command line in a summary, in characters.
+/// The longest command line in a summary, in characters.
 const SUMMARY_CHARS: usize = 80;
 
 pub(super) struct Shell {
@@ -84,13 +85,13 @@ impl Arguments {
         }
     }
 
-    /// What people are shown of the call.
+    /// The line that people see for the call.
     fn subject(&self) -> String {
         let text = self.description.as_deref().unwrap_or(&self.command);
         let line = text.lines().next().unwrap_or_default();
         match line.char_indices().nth(SUMMARY_CHARS) {
             None => shown(line),
-            // Between words: half a secret would not be known as one.
+            // Between words, because redaction would not recognise half a secret.
             Some((end, _)) => {
                 format!(
                     "{}…",
@@ -142,16 +143,15 @@ impl Shell {
         }
     }
 
-    /// Whether there are commands that this host can keep to reading.
+    /// Whether this host can run commands read-only.
     fn may_only_read(&self) -> bool {
         self.children.settings().profile != SandboxProfile::None
             && self.children.confined(SandboxProfile::ReadOnly).is_some()
     }
 
-    /// Whether a command is known to do nothing but read, on a machine that sees to it that this is true: then it is
-    /// decided as a read, and runs under a profile that lets it do nothing else. A wrong guess about a program is
-    /// thereby only a command that fails. A later input could change what it does, and so could a variable, unless it
-    /// is one of those that no rule has to mention.
+    /// Whether a command is known to read only, on a machine that enforces this. It is then decided as a read and runs
+    /// under a read-only profile, so that a wrong guess about a program only makes the command fail. Later input could
+    /// change the effects of a command, and so could a variable, unless it is one that rules need not mention.
     fn only_reads(&self, arguments: &Arguments) -> bool {
         !arguments.background
             && self.may_only_read()
@@ -159,7 +159,7 @@ impl Shell {
                 .only_reads()
     }
 
-    /// What it is decided as, and what confines it then. The same answer when it is decided on and when it runs.
+    /// The effect class and the profile of a command. The result is the same for the decision and for the run.
     fn manner(&self, arguments: &Arguments) -> (EffectClass, SandboxProfile) {
         match self.only_reads(arguments) {
             true => (EffectClass::Read, SandboxProfile::ReadOnly),
@@ -318,11 +318,11 @@ impl Tool for Shell {
         self.children.check(self.children.settings().profile)
     }
 
-    /// No path is claimed, though a command may write every writable root. A claim on the whole root would make a
-    /// test run of minutes hold up every file call of every session in the workspace, and two agents could never
-    /// build side by side. What it would win is little: the file tools replace files in one step and can be told
-    /// which content they expect, and processes in the background hold nothing anyway. In its own session a command
-    /// runs alone, so an agent's own edits and commands keep their order.
+    /// The effects name no path, although a command may write every writable root. A lock on the whole root would make
+    /// a test run of minutes block every file call of every session in the workspace, and two agents could never build
+    /// at the same time. It would gain little: the file tools replace files in one step and can require the content
+    /// that they expect, and background processes hold no locks anyway. In its own session a command runs alone, so the
+    /// edits and commands of one agent keep their order.
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let (class, profile) = self.manner(&input.to().ok()?);
         Some(self.children.effects(Effects::of(class), profile))

@@ -1,4 +1,4 @@
-//! The part of an output that a model is given: all of it, or its head and its tail.
+//! The excerpt of an output for the model: all of it, or its head and its tail.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use toolpost_processes::{clean, whole_characters};
 
 use super::{kept::KeptOutput, log::OutputLog};
 
-/// How much is shown at most.
+/// The limits of an excerpt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShownLimits {
     pub(crate) head_bytes: usize,
@@ -16,7 +16,7 @@ pub(crate) struct ShownLimits {
 }
 
 impl Default for ShownLimits {
-    /// The end of an output says more often what went wrong than its beginning.
+    /// The tail is larger than the head, because errors are usually at the end of an output.
     fn default() -> Self {
         Self {
             head_bytes: 8 * 1024,
@@ -28,7 +28,7 @@ impl Default for ShownLimits {
 }
 
 impl ShownLimits {
-    /// For an output of which at most `bytes` are wanted.
+    /// The limits for an excerpt of at most `bytes`.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         let head_bytes = bytes / 3;
         let head_lines = usize::MAX;
@@ -41,7 +41,7 @@ impl ShownLimits {
         }
     }
 
-    /// Whether all of an output is shown.
+    /// Whether an output is within the limits.
     pub(crate) fn fit(self, log: &OutputLog) -> bool {
         self.take(log.total(), log.lines())
     }
@@ -59,19 +59,19 @@ impl ShownLimits {
     }
 }
 
-/// What is shown of an output.
+/// The excerpt of an output.
 pub(crate) struct OutputExcerpt {
     pub(crate) head: String,
-    /// What was left out, and what comes after it.
+    /// The part that was left out, and the tail after it.
     pub(crate) cut: Option<OutputOmission>,
     pub(crate) lossy: bool,
 }
 
-/// A piece that was left out, and the rest.
+/// A part that was left out, and the tail.
 pub(crate) struct OutputOmission {
-    /// Where the piece begins.
+    /// The position of the part.
     pub(crate) offset: u64,
-    /// The number of the line it begins with, counted from 1, where it begins with a whole one.
+    /// The number of its first line, counted from 1, if it begins with a whole line.
     pub(crate) line: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) lines: u64,
@@ -79,7 +79,7 @@ pub(crate) struct OutputOmission {
 }
 
 impl OutputExcerpt {
-    /// The text, with `mark` where something was left out.
+    /// The text, with `mark` in the place of the part that was left out.
     pub(crate) fn text(&self, mark: impl FnOnce(&OutputOmission) -> String) -> String {
         match &self.cut {
             None => self.head.clone(),
@@ -94,13 +94,13 @@ impl OutputExcerpt {
         }
     }
 
-    /// All that is shown, for looking at.
+    /// All shown text, in pieces.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.head.as_str()).chain(self.cut.as_ref().map(|cut| cut.tail.as_str()))
     }
 }
 
-/// Where an output is read.
+/// The source of an output.
 #[derive(Clone, Copy)]
 pub(crate) enum OutputSource<'w> {
     Log(&'w OutputLog),
@@ -115,7 +115,7 @@ impl OutputSource<'_> {
         }
     }
 
-    /// Bytes, and where they begin.
+    /// Bytes with their position.
     async fn read(self, offset: u64, limit: usize) -> io::Result<(Vec<u8>, u64)> {
         match self {
             Self::Log(log) => log
@@ -127,7 +127,7 @@ impl OutputSource<'_> {
     }
 }
 
-/// Takes from an output what may be shown.
+/// Reads the excerpt of an output.
 pub(crate) async fn shown(
     output: OutputSource<'_>,
     limits: ShownLimits,
@@ -173,7 +173,7 @@ pub(crate) async fn shown(
     })
 }
 
-/// Where the head ends: after a whole line where there is one, else between two characters.
+/// The end of the head: after a whole line if there is one, otherwise between two characters.
 fn head_end(bytes: &[u8], lines: usize) -> usize {
     let ends = || {
         bytes
@@ -191,7 +191,7 @@ fn head_end(bytes: &[u8], lines: usize) -> usize {
     }
 }
 
-/// Where the tail begins: with a whole line where there is one.
+/// The start of the tail: at a whole line if there is one.
 fn tail_start(bytes: &[u8], lines: usize) -> usize {
     let is_end =
         |(at, byte): (usize, &u8)| (*byte == b'\n' && at + 1 < bytes.len()).then_some(at + 1);

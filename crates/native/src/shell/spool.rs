@@ -1,4 +1,5 @@
-//! Files for output that is too large for memory. They have no name, so they are gone with the host, however it ends.
+//! Files for output that is too large for memory. They have no name, so they disappear with the host, even if it is
+//! killed.
 
 use std::{
     io,
@@ -15,18 +16,18 @@ use rustix::{
 };
 use toolpost_model::InvocationId;
 
-/// The directory in which such files are made, held open. The host chooses it: its data directory, or one for
-/// temporary files. Agents cannot reach it.
+/// The directory of these files, held open. The host chooses it: its data directory, or one for temporary files. Agents
+/// cannot reach it.
 #[derive(Clone, Debug)]
 pub struct SpoolDirectory {
     place: SpoolStorage,
-    /// Bytes in all its files: many commands together must not fill the disk that the journal is on.
+    /// Bytes in all files: many commands together must not fill the disk that the journal is on.
     used: Arc<AtomicU64>,
 }
 
-/// Bytes that one process may spool, and all of them together.
+/// The most bytes of one process, and of all together.
 const ON_DISK: (u64, u64) = (2 << 30, 4 << 30);
-/// The same where files are memory.
+/// The same limits if the files are in memory.
 const IN_MEMORY: (u64, u64) = (64 << 20, 512 << 20);
 
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ impl From<OwnedFd> for SpoolDirectory {
 }
 
 impl SpoolDirectory {
-    /// For a host that keeps nothing on disk.
+    /// For a host that stores nothing on disk.
     pub fn in_memory() -> Self {
         Self {
             place: SpoolStorage::Memory,
@@ -60,12 +61,12 @@ impl SpoolDirectory {
         }
     }
 
-    /// How much one process may spool.
+    /// The most bytes of one process.
     pub(super) fn most_of_one(&self) -> u64 {
         self.bounds().0
     }
 
-    /// Takes room for so many bytes, or for as many as there is room for.
+    /// Reserves this many bytes, or as many as there is room for.
     pub(super) fn take(&self, bytes: u64) -> u64 {
         let (_, all) = self.bounds();
         let mut taken = 0;
@@ -79,12 +80,12 @@ impl SpoolDirectory {
         taken
     }
 
-    /// Gives room back.
+    /// Releases bytes.
     pub(super) fn give_back(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A new file that nobody else can open.
+    /// A new file that no other process can open.
     pub(super) fn create(&self) -> io::Result<OwnedFd> {
         let directory = match &self.place {
             SpoolStorage::Directory(directory) => directory,
@@ -92,7 +93,7 @@ impl SpoolDirectory {
         };
         let (mode, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::CLOEXEC);
         match openat(&**directory, ".", flags | OFlags::TMPFILE, mode) {
-            // Not every file system has files without a name; there one has a name for a moment.
+            // Not every file system supports files without a name; on others the file has one for a moment.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 let name = format!(".spool-{}", InvocationId::new().to_hex());
                 let file = openat(

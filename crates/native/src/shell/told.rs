@@ -1,4 +1,4 @@
-//! How the end of a process reads.
+//! The end of a process in words.
 
 use toolpost_sandbox::CommandExit;
 
@@ -23,7 +23,7 @@ const SIGNALS: [(i32, &str); 17] = [
     (31, "SIGSYS"),
 ];
 
-/// `exit code 3`, or what ended it.
+/// `exit code 3`, or the signal that ended it.
 pub(crate) fn ending(ended: CommandExit) -> String {
     let memory = if ended.out_of_memory {
         ", out of memory"

@@ -1,5 +1,4 @@
-//! An authority that is a policy endpoint: `POST` with `{"input": …}`, answered with `{"result": …}`, as OPA's data API
-//! has it.
+//! A policy endpoint as authority: `POST` with `{"input": …}`, answered by `{"result": …}`, as in OPA's data API.
 
 mod answer;
 
@@ -16,14 +15,13 @@ use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion};
 use super::{AuthorityProblem, EndpointDeclaration};
 use crate::http::tls;
 
-/// How long a connection is kept for the next question.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// How much of an address or a header a fault quotes.
+/// How much of an address or a header an error message quotes.
 const QUOTED: usize = 200;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A policy endpoint that decides.
 pub(super) struct PolicyEndpoint {
     endpoint: EndpointDeclaration,
     client: Client,
@@ -40,11 +38,12 @@ impl PolicyEndpoint {
         let client = ClientBuilder::new()
             .tls_backend_preconfigured(tls)
             .default_headers(headers(&endpoint)?)
-            // The operator named this address and no other: neither a proxy of the environment nor a redirect counts.
+            // The operator chose exactly this address, so neither a proxy of the environment nor a redirect may replace
+            // it.
             .no_proxy()
             .redirect(redirect::Policy::none())
             .referer(false)
-            // An answer of a few bytes that unpacks to gigabytes is not read.
+            // Without compression, a few bytes cannot unpack to gigabytes.
             .no_gzip()
             .no_brotli()
             .no_deflate()
@@ -121,7 +120,7 @@ fn headers(endpoint: &EndpointDeclaration) -> Result<HeaderMap, AuthorityProblem
     Ok(headers)
 }
 
-/// Only a plain success in JSON is an answer.
+/// Accepts only a success with JSON.
 fn check_head(response: &Response) -> Result<(), AuthorityFault> {
     let quoted = |value: Option<&HeaderValue>| -> String {
         let text = value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -154,7 +153,7 @@ fn fault(text: String) -> AuthorityFault {
     AuthorityFault(text)
 }
 
-/// An error of the client with its causes, which tell the most. The address may hold a secret and is left out.
+/// The client's error with its causes, which are the most specific. The address may contain a secret and is left out.
 fn explain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

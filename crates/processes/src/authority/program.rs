@@ -1,4 +1,4 @@
-//! An authority that is a program: it reads the question as one line of JSON and answers with an exit code and JSON.
+//! A program as authority: it reads the question as one line of JSON and answers with an exit code and JSON.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// How much of an answer that cannot be read a fault quotes.
+/// How much of an invalid answer an error message quotes.
 const QUOTED: usize = 200;
 
-/// The program that a declaration names.
+/// The program of a declaration.
 pub(super) fn asked(
     program: ProgramDeclaration,
     children: Arc<Children>,
@@ -30,7 +30,7 @@ pub(super) fn asked(
     }
 }
 
-/// Puts a question to a program that decides.
+/// Sends a question to a program.
 pub(super) async fn ask(
     program: &AskedProgram,
     question: &AuthorityQuestion<'_>,
@@ -44,7 +44,7 @@ pub(super) async fn ask(
     read(&ran)
 }
 
-/// The JSON form. A key that is not one of these is a fault: a slip must not pass for a decision.
+/// The JSON answer. An unknown key is an error, so that a misspelled key does not count as a decision.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProgramAnswer {

@@ -1,4 +1,4 @@
-//! What a hook's program says: its exit code first, then what it wrote.
+//! The answer of a hook's program: its exit code, then its output.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -7,12 +7,12 @@ use toolpost_model::{Behavior, HookEvent, ResultContent};
 
 use super::process::HookProcessOutput;
 
-/// The exit code that says no.
+/// The exit code for an objection.
 const OBJECTION: i32 = 2;
-/// How much of its complaints a failure quotes.
+/// How much of its standard error a failure quotes.
 const QUOTED: usize = 500;
 
-/// The JSON form. A key that is not one of these is a failure, since a slip in a guard must not pass for consent.
+/// The JSON answer. An unknown key is a failure: if a misspelled key were ignored, an objection could count as consent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct HookProgramAnswer {
@@ -34,15 +34,15 @@ enum HookContextText {
     Several(Vec<String>),
 }
 
-/// How a program that came to its own end answered.
+/// The answer of a program that ended by itself.
 pub(crate) enum HookProgramReply<'a> {
-    /// It wrote this to standard output.
+    /// Its standard output.
     Answered(&'a str),
-    /// It objects, for the reason on standard error.
+    /// An objection, with the reason from standard error.
     Objected(&'a str),
 }
 
-/// Reads a program's exit code, and then what it wrote.
+/// Reads a program's exit code, then its output.
 pub(crate) fn spoken(ran: &HookProcessOutput) -> Result<HookProgramReply<'_>, HookError> {
     match (ran.ended.code, ran.ended.signal) {
         (Some(0), _) => Ok(HookProgramReply::Answered(text(

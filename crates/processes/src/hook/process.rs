@@ -11,20 +11,20 @@ use tokio::{
 use toolpost_core::HookError;
 use toolpost_sandbox::{CommandExit, SandboxedProcess};
 
-/// The most a hook may write to either stream. It is to answer, not to talk.
+/// The most bytes of either stream. Hooks answer with a small object.
 pub(crate) const MOST: usize = 64 * 1024;
-/// How long output is awaited after the program itself is done: a child of it may hold the pipe open for ever.
+/// How long to read after the program has ended. A child of it may hold the pipe open for ever.
 const DRAIN: Duration = Duration::from_millis(250);
 
-/// What a program left behind.
+/// The exit and output of a program.
 pub(crate) struct HookProcessOutput {
     pub(crate) ended: CommandExit,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either, which
-/// is how a time limit ends it.
+/// Runs the program to its end, and kills all its remaining processes. Dropping this future kills them, too, which is
+/// how a time limit ends a program.
 pub(crate) async fn run(
     process: &mut SandboxedProcess,
     input: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) async fn run(
         let out = process.take_stdout();
         let err = process.take_stderr();
         async {
-            // Feeding may never end, since a program need not read; what counts is what it says.
+            // Writing the input may never end, because a program need not read it. Only its output decides.
             tokio::join!(feed(stdin, &input), stdout.read(out), stderr.read(err));
         }
     };
@@ -56,7 +56,7 @@ pub(crate) async fn run(
     }
     process.kill().await;
     if !is_over {
-        // Nobody holds the pipes any more, so what is left in them is there now.
+        // No process holds the pipes any more, so the rest of the output is there now.
         let _ = timeout(DRAIN, work).await;
     }
     Ok(HookProcessOutput {
@@ -68,12 +68,12 @@ pub(crate) async fn run(
 
 async fn feed(stdin: Option<Sender>, input: &[u8]) {
     if let Some(mut pipe) = stdin {
-        // A program that has heard enough closes it.
+        // A program closes the pipe when it has read enough.
         let _ = pipe.write_all(input).await;
     }
 }
 
-/// What came out of one stream so far.
+/// The output of one stream so far.
 #[derive(Default)]
 struct HookOutputBuffer {
     bytes: Mutex<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! A program of the operator that is asked about calls: how it is started, and within which confines.
+//! An operator's program that decides about calls: its start and its confines.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
@@ -12,37 +12,36 @@ use crate::{
     environment::{EnvironmentRefusal, variable_pairs},
 };
 
-/// What the operator says of a program that is asked about calls.
+/// The operator's settings of a program that decides about calls.
 #[derive(Clone, Debug)]
 pub struct ProgramDeclaration {
-    /// The program and its arguments. No shell reads them.
+    /// The program and its arguments. No shell parses them.
     pub argv: Vec<String>,
-    /// What it may do.
+    /// Its sandbox profile.
     pub profile: SandboxProfile,
-    /// Folders it may write, whatever else its profile lets it write.
+    /// Folders that it may write in addition to its profile.
     pub writable: Vec<PathBuf>,
-    /// Further files and folders it may read: usually its own script.
+    /// Further files and folders that it may read, usually its own script.
     pub readable: Vec<PathBuf>,
-    /// Variables beside those that every child gets.
+    /// Variables in addition to those of every child.
     pub environment: BTreeMap<String, String>,
 }
 
 impl ProgramDeclaration {
-    /// Whether there is anything to run.
+    /// Whether the command is not empty.
     pub(crate) fn names_program(&self) -> bool {
         let program = self.argv.first();
         program.is_some_and(|program| !program.trim().is_empty())
     }
 }
 
-/// A program that can be started.
 pub(crate) struct AskedProgram {
     declaration: ProgramDeclaration,
     children: Arc<Children>,
 }
 
 impl AskedProgram {
-    /// Refuses a variable that no child is given.
+    /// Refuses variables that no child may get.
     pub(crate) fn new(
         declaration: ProgramDeclaration,
         children: Arc<Children>,
@@ -60,8 +59,8 @@ impl AskedProgram {
         self.children.settings().environment.with(own)
     }
 
-    /// What it may do. A program that may write somewhere may write there: the folders that agents work in stay closed
-    /// to it unless its profile opens them.
+    /// The confines of the program. A read-only program with `writable` folders may write exactly these. The agents'
+    /// folders stay read-only for it, unless its profile makes them writable.
     fn confines(&self) -> Confines {
         let declared = &self.declaration;
         let mut confines = self.children.operators_confines(declared.profile);
@@ -80,7 +79,7 @@ impl AskedProgram {
         confines
     }
 
-    /// Starts it, writes the input and gives what it left behind. Dropping the future ends the program.
+    /// Starts the program, writes the input and returns its exit and output. Dropping the future ends the program.
     pub(crate) async fn run(&self, input: Vec<u8>) -> Result<HookProcessOutput, HookError> {
         let environment = self
             .environment()

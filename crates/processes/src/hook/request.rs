@@ -1,4 +1,4 @@
-//! What a hook's program reads from standard input: one JSON object, and then the end.
+//! The input of a hook's program on its standard input: one JSON object, then end of file.
 
 use serde::Serialize;
 use toolpost_core::HookCall;
@@ -39,7 +39,7 @@ pub(super) fn written(call: &HookCall<'_>, result: Option<&ToolResult>) -> Vec<u
         result,
         dry_run: call.is_dry_run,
     };
-    // Plain data cannot fail to be written; a program that got nothing would still have to say something.
+    // Serialising plain data cannot fail. Without input the program would still have to answer.
     let mut text = serde_json::to_vec(&request).unwrap_or_default();
     text.push(b'\n');
     text

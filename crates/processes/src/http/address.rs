@@ -1,27 +1,27 @@
-//! Which addresses are somebody's private business.
+//! Kinds of addresses that are not public.
 //!
-//! Everything that is not plainly public is refused unless the operator lists it. A list of what is public would
-//! be shorter, but nobody could tell from the refusal what was hit.
+//! Every address that is not plainly public is refused unless the operator lists it. A list of the public ranges would
+//! be shorter, but a refusal could then not name the kind of the address.
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// What an address that is not public is for.
+/// The kind of an address that is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
     /// This machine.
     Loopback,
-    /// A network of somebody's own, shared carrier networks included.
+    /// A private network, including shared carrier networks.
     Private,
-    /// The same cable; clouds serve their instances' keys here.
+    /// The local link. Clouds serve the keys of their instances here.
     LinkLocal,
-    /// A service that clouds offer to their own machines under a public-looking address.
+    /// A cloud's service for its own machines, under an address that looks public.
     Metadata,
-    /// IPv6 that carries an IPv4 address inside, which would go around the rules for IPv4.
+    /// IPv6 with an IPv4 address inside, which would bypass the rules for IPv4.
     Embedded,
-    /// No address of one machine: unspecified, multicast, documentation, benchmarks, reserved.
+    /// Not the address of one machine: unspecified, multicast, documentation, benchmarks, reserved.
     Special,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for AddressKind {
 }
 
 impl AddressKind {
-    /// What is at the address; `None` for a public host.
+    /// The kind of an address; `None` if it is public.
     pub(super) fn of(address: IpAddr) -> Option<Self> {
         match address {
             IpAddr::V4(address) => of_v4(address),
@@ -47,8 +47,8 @@ impl AddressKind {
         }
     }
 
-    /// Whether a name that the operator listed may stand for it. The others have to be listed as they are: a name
-    /// server must not be able to turn a listed name into a cloud's keys.
+    /// Whether a listed name may resolve to an address of this kind. Addresses of the other kinds have to be listed
+    /// themselves: the owner of a name server must not be able to turn a listed name into a cloud's keys.
     pub(super) fn is_a_names_business(self) -> bool {
         match self {
             Self::Loopback | Self::Private => true,
@@ -74,7 +74,7 @@ fn of_v4(address: Ipv4Addr) -> Option<AddressKind> {
 }
 
 fn of_v6(address: Ipv6Addr) -> Option<AddressKind> {
-    // `::ffff:a.b.c.d` reaches the IPv4 host itself, so it is what that host is.
+    // `::ffff:a.b.c.d` reaches the IPv4 host itself, so it has the kind of that host.
     if let Some(inside) = address.to_ipv4_mapped() {
         return of_v4(inside);
     }

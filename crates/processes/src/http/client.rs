@@ -1,8 +1,9 @@
-//! The clients: without proxies, cookies or redirects of their own, with rustls and ring, told so here and not
-//! through a global of the process.
+//! The HTTP clients: without proxies, cookies or redirects, and with rustls and ring set here instead of in a global of
+//! the process.
 //!
-//! There are two for each scheme, because a connection is kept for the next request to the same host. A
-//! connection that a listed URL opened to a private address must not be there for a URL that is not listed.
+//! There are two for each scheme, because a client reuses connections to the same host. A connection that a listed URL
+//! opened to a private address must not be reused for a URL that is not listed. The address check runs when a name is
+//! resolved, and a reused connection skips it.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -20,23 +21,23 @@ use super::{
     target::{AddressReach, HttpTarget},
 };
 
-/// How long a connection may take to come about, addresses tried one after another.
+/// The limit for establishing a connection, over all addresses of a name.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a connection is kept for another request.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// Connections kept to one host.
+/// The most idle connections to one host.
 const IDLE_PER_HOST: usize = 4;
-/// Most header bytes of an answer over HTTP/2. Over HTTP/1 the client's own bounds hold: 100 headers, 400 KiB.
+/// The most header bytes of a response over HTTP/2. HTTP/1 has the client's own limits: 100 headers, 400 KiB.
 const HTTP2_HEADER_BYTES: u32 = 64 * 1024;
 
-/// What HTTP requests are sent with. Built when first needed: reading the system's certificates takes a while.
+/// The clients of HTTP requests. Each is built at its first use, because reading the system's certificates takes time.
 pub struct HttpClients {
     names: Arc<dyn NameLookup>,
     /// By scheme, then by reach.
     built: [[OnceLock<Client>; 2]; 2],
 }
 
-/// Why there is no client.
+/// An HTTP client that cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("the system's certificates cannot be used: {0}")]
@@ -54,7 +55,7 @@ impl HttpClients {
         }
     }
 
-    /// The client for a target. A failure is not kept: somebody may install certificates.
+    /// The client for a target. A failure is not stored, because an administrator may install the missing certificates.
     pub fn of(&self, target: &HttpTarget) -> Result<Client, ClientError> {
         let encrypted = target.url.scheme() == "https";
         let place =
@@ -68,7 +69,7 @@ impl HttpClients {
         }
     }
 
-    /// Sends one request to its target and gives the head of the answer.
+    /// Sends one request and returns the head of the response.
     pub async fn send(
         &self,
         request: Request,
@@ -80,7 +81,8 @@ impl HttpClients {
         let response = answer
             .map_err(|_| deadline.missed(host(), 0))?
             .map_err(|error| HttpError::sending(host(), error))?;
-        // The addresses were looked at before the connection was made. This look is for the day somebody changes how
+        // The resolver checked the addresses before the connection. This check protects against changes in how the
+        // client connects.
         // the client connects.
         if let Some(peer) = response.remote_addr() {
             target.check_peer(peer.ip())?;
@@ -95,7 +97,7 @@ impl HttpClients {
                 names: self.names.clone(),
                 reach,
             })
-            // A proxy from the environment would look names up where nobody guards them.
+            // A proxy from the environment would resolve names without the address check.
             .no_proxy()
             .redirect(redirect::Policy::none())
             .referer(false)
@@ -109,14 +111,14 @@ impl HttpClients {
     }
 }
 
-/// The same for every client of this host.
+/// The TLS settings of every client of this host.
 pub fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;
     let mut config = if encrypted {
         builder.with_platform_verifier()?.with_no_client_auth()
     } else {
-        // Never used, and a machine without certificates can still make plain requests.
+        // Never used. A machine without certificates can still make plain requests.
         builder
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth()

@@ -1,4 +1,4 @@
-//! When an exchange has to be over, and how many redirects it may lead through.
+//! The deadline of an exchange, and its limit on redirects.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use tokio::time::Instant;
 
 use super::error::HttpError;
 
-/// Most redirects followed.
+/// The most redirects that are followed.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// When the whole exchange has to be over.
+/// The deadline of a whole exchange.
 #[derive(Clone, Copy)]
 pub struct HttpExchangeDeadline {
     /// The moment.
     pub at: Instant,
-    /// The time that the exchange had.
+    /// The duration that led to it.
     pub after: Duration,
 }
 
 impl HttpExchangeDeadline {
-    /// After the time the caller gives, or when the host stops the call.
+    /// The earlier of the caller's time limit and the host's deadline of the call.
     pub fn new(wish: Duration, host: std::time::Instant) -> Self {
         let now = Instant::now();
         let after = wish.min(Instant::from_std(host).saturating_duration_since(now));
@@ -29,11 +29,11 @@ impl HttpExchangeDeadline {
         }
     }
 
-    /// Waits for the next piece of a body; `None` where the deadline passed.
+    /// Waits for the next piece of a body; `None` after the deadline.
     ///
-    /// Pieces of a compressed body come out of memory: 8 KiB from the network unpack to 8 MiB, and the future of each piece
-    /// is ready at once. A timer is never polled in such a loop, and the loop never returns to the runtime, so that a few
-    /// hostile bodies would occupy all worker threads. The budget makes the loop pause as a socket would.
+    /// Pieces of a compressed body come from memory: 8 KiB from the network unpack to 8 MiB, and the future of each
+    /// piece is ready at once. A loop over such futures never returns to the runtime and never polls a timer, so that a
+    /// few hostile bodies could occupy all worker threads. The budget makes the loop pause as a socket would.
     pub async fn hold<T>(self, piece: impl Future<Output = T>) -> Option<T> {
         tokio::task::consume_budget().await;
         if Instant::now() >= self.at {
@@ -42,7 +42,7 @@ impl HttpExchangeDeadline {
         tokio::time::timeout_at(self.at, piece).await.ok()
     }
 
-    /// The error of an exchange that was not over in time.
+    /// The error of an exchange that missed its deadline.
     pub fn missed(self, host: String, received: u64) -> HttpError {
         HttpError::Deadline {
             host,

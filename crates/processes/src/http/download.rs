@@ -1,5 +1,5 @@
-//! A file from the network for the host itself, under the rules that hold for calls: which addresses may answer, at
-//! every redirect, and how much may come.
+//! Downloads a file for the host itself, under the rules for calls: the address check applies at every redirect, and
+//! the size is limited.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use super::{
     target::HttpTarget,
 };
 
-/// Why a file did not come.
+/// Why a download failed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum DownloadError {
-    /// In the words of the exchange, whose own type is this folder's business.
+    /// The exchange's message. Its error type is private to this folder.
     #[error("{0}")]
     Exchange(String),
     #[error("`{host}` answered with status {status}")]
@@ -51,10 +51,10 @@ fn is_private(error: &HttpError) -> bool {
     }
 }
 
-/// Takes a piece of what came, and how much there is in all where that is known.
+/// Gets a piece of the file and the total size if it is known.
 pub(crate) type DownloadSink<'a> = dyn FnMut(&[u8], Option<u64>) -> std::io::Result<()> + Send + 'a;
 
-/// Fetches `url`, at most `limit` bytes and for at most `time`.
+/// Downloads `url`, at most `limit` bytes and within `time`.
 pub async fn download(
     settings: &NetworkSettings,
     url: &str,
@@ -123,14 +123,14 @@ async fn send(
     deadline: HttpExchangeDeadline,
 ) -> Result<Response, HttpError> {
     let mut request = Request::new(reqwest::Method::GET, target.url.clone());
-    // The digest is that of the file itself.
+    // The digest is that of the file as it is, without a content encoding.
     request
         .headers_mut()
         .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     clients.send(request, target, deadline).await
 }
 
-/// Where a redirect leads; `None` where the answer is none.
+/// The target of a redirect; `None` if the response is not a redirect.
 fn next(from: &Url, response: &Response) -> Result<Option<Url>, HttpError> {
     if !response.status().is_redirection() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Why there is no answer, or not all of one.
+//! Errors of an HTTP exchange.
 
 use std::{error::Error as _, time::Duration};
 
@@ -6,7 +6,7 @@ use toolpost_model::{ErrorClass, ToolFailure};
 
 use super::{client::ClientError, target::TargetRefusal};
 
-/// Why there is no answer, or not all of one.
+/// Why there is no complete response.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum HttpError {
@@ -52,13 +52,13 @@ pub enum HttpError {
     TooLarge { limit: u64 },
 }
 
-/// What the client said, with its reasons and without the URL, which the message has already.
+/// The client's message with its causes, without the URL, which the message already contains.
 fn told(error: &reqwest::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut source = error.source();
     while let Some(inner) = source {
         let text = inner.to_string();
-        // Layers of the client say that they are layers, or repeat what the one beneath them said.
+        // The message of some layers of the client is only `client error`, or repeats the one beneath.
         if !text.starts_with("client error") && !parts.iter().any(|part| part.contains(&text)) {
             parts.push(text);
         }
@@ -71,7 +71,7 @@ fn told(error: &reqwest::Error) -> String {
 }
 
 impl HttpError {
-    /// An error of sending: the guard's word is found among its sources.
+    /// An error of sending. If the address check refused, its error is among the causes.
     pub fn sending(host: String, error: reqwest::Error) -> Self {
         let source = error.without_url();
         if let Some(refusal) = refusal_in(&source) {
@@ -83,7 +83,7 @@ impl HttpError {
         }
     }
 
-    /// As the result of a call has it.
+    /// The error as the failure of a call.
     pub fn into_failure(self) -> ToolFailure {
         let failure = ToolFailure::of(self.class(), self.to_string());
         match self {

@@ -1,5 +1,5 @@
-//! From names to addresses. The client connects to exactly the addresses that passed here: there is no second
-//! lookup that could answer otherwise.
+//! Name lookup. The client connects to exactly the addresses that passed the check: there is no second lookup that
+//! could return others.
 
 use std::{
     io,
@@ -12,13 +12,13 @@ use toolpost_model::BoxFuture;
 
 use super::target::{AddressReach, TargetRefusal};
 
-/// Turns names into addresses. The host asks the system unless its settings bring another lookup.
+/// Resolves names. The host uses the system's lookup unless its settings bring another one.
 pub trait NameLookup: Send + Sync + 'static {
-    /// All addresses of `name`. Those that may not be reached are sorted out by the caller.
+    /// All addresses of `name`. The caller removes those that may not be reached.
     fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// As the system does it.
+/// The system's lookup.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SystemNames;
 
@@ -31,8 +31,9 @@ impl NameLookup for SystemNames {
     }
 }
 
-/// A client's resolver: one answer that may not be reached spoils all of them. To take the others would let
-/// whoever owns the name find out, by trying, what is behind the wall.
+/// A client's resolver with the address check. If one address of a name is refused, the whole name is. If the client
+/// went on with the other addresses, the owner of the name could find out, by mixing public and private addresses,
+/// which private hosts exist.
 pub(super) struct GuardedNames {
     pub(super) names: Arc<dyn NameLookup>,
     pub(super) reach: AddressReach,

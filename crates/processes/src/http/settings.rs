@@ -1,5 +1,4 @@
-//! What the operator says about the network: which private hosts are meant to be reached, which credentials there
-//! are, and how much may come in.
+//! The operator's network settings: allowed private hosts, credentials, and size limits.
 
 use std::{fmt, sync::Arc};
 
@@ -11,9 +10,9 @@ use super::{
     url_prefix::{UrlPrefix, UrlPrefixError},
 };
 
-/// Most of a body that a result or a page is made from.
+/// Default for `max_body_bytes`.
 const BODY_BYTES: u64 = 5 * 1024 * 1024;
-/// Most that is saved into a file.
+/// Default for `max_saved_bytes`.
 const SAVED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Settings of the HTTP tools.
@@ -21,13 +20,13 @@ const SAVED_BYTES: u64 = 256 * 1024 * 1024;
 pub struct NetworkSettings {
     /// Targets that may be reached although their addresses are private.
     pub private: Vec<PrivateTarget>,
-    /// What a call may refer to as `credential`.
+    /// The credentials that a call may name as `credential`.
     pub credentials: Vec<Credential>,
-    /// Most bytes of a body, decompressed, that a result or a page is made from.
+    /// The most decompressed bytes of a body that a result or a page is made from.
     pub max_body_bytes: u64,
-    /// Most bytes of a body, decompressed, that are saved into a file.
+    /// The most decompressed bytes of a body that are saved to a file.
     pub max_saved_bytes: u64,
-    /// Who turns names into addresses.
+    /// The name lookup.
     pub names: Arc<dyn NameLookup>,
 }
 
@@ -54,13 +53,13 @@ impl fmt::Debug for NetworkSettings {
     }
 }
 
-/// A private or loopback target that may be reached: all URLs that begin with it. One with a name allows the
-/// loopback and private addresses that the name stands for; link-local ones have to be listed by address.
+/// A private or loopback target that may be reached: all URLs that begin with it. With a name, it allows loopback and
+/// private addresses of that name; link-local addresses have to be listed themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrivateTarget(pub(super) UrlPrefix);
 
 impl PrivateTarget {
-    /// Reads one, such as `http://127.0.0.1:8080/`.
+    /// Parses a target such as `http://127.0.0.1:8080/`.
     pub fn parse(text: &str) -> Result<Self, UrlPrefixError> {
         UrlPrefix::parse(text).map(Self)
     }
@@ -75,17 +74,17 @@ impl fmt::Display for PrivateTarget {
 /// A secret that calls use by name, for some URLs only.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// What calls name it by.
+    /// The name that calls use.
     pub name: String,
     /// The secret.
     pub value: Secret,
-    /// Where it goes.
+    /// The header that carries it.
     pub header: CredentialHeader,
-    /// What it may be sent to. Empty: to nothing.
+    /// The URLs it may be sent to. If empty, it is never sent.
     pub urls: Vec<UrlPrefix>,
 }
 
-/// The header a credential goes into, and the word before it.
+/// The header of a credential, and the word before the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialHeader {
     /// The header's name.
@@ -93,7 +92,7 @@ pub struct CredentialHeader {
     scheme: Option<String>,
 }
 
-/// Why a text does not name a header.
+/// Why a text is not a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a header; write `Authorization: Bearer` or a name such as `X-Api-Key`")]
 pub struct CredentialHeaderError {
@@ -111,7 +110,7 @@ impl Default for CredentialHeader {
 }
 
 impl CredentialHeader {
-    /// Reads one: a name, or a name and the word before the value, as in `Authorization: Bearer`.
+    /// Parses a name, or a name and the word before the value, as in `Authorization: Bearer`.
     pub fn parse(given: &str) -> Result<Self, CredentialHeaderError> {
         let refused = || CredentialHeaderError {
             given: given.to_owned(),
@@ -134,7 +133,7 @@ impl CredentialHeader {
 }
 
 impl Credential {
-    /// The header's value; `None` if the secret holds what no header can.
+    /// The header's value; `None` if the secret is not valid in a header.
     pub fn header_value(&self) -> Option<HeaderValue> {
         let secret = self.value.reveal().trim();
         let text = match &self.header.scheme {
@@ -147,8 +146,8 @@ impl Credential {
     }
 }
 
-/// Whether the header says where a message goes or ends, which only the client may say: a second opinion about
-/// that is how requests are smuggled.
+/// Whether the header controls where a message goes or ends. Only the client may set these: if two parties read the end
+/// of a message differently, one can smuggle a request past the other.
 pub fn is_refused_header(name: &HeaderName) -> bool {
     const REFUSED: [&str; 10] = [
         "host",

@@ -1,7 +1,7 @@
-//! Which URLs are requested at all. Asked before the first request and again at every redirect.
+//! Decides which URLs may be requested. It is called before the first request and again at every redirect.
 //!
-//! A client's resolver is not asked about hosts that are addresses, so those are looked at here, after `Url` has
-//! brought all their spellings (`127.1`, `0x7f000001`, full-width digits, a dot at the end) into one form.
+//! A client does not call its resolver for hosts that are addresses, so those are checked here, after `Url` has
+//! normalised all their spellings (`127.1`, `0x7f000001`, full-width digits, a dot at the end).
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use url::Host;
 use super::{address::AddressKind, settings::PrivateTarget};
 use crate::workspace::shown;
 
-/// Longest URL taken, in bytes.
+/// The longest URL, in bytes.
 const URL_BYTES: usize = 8 * 1024;
 
-/// A URL that may be requested, and what its host may turn out to be.
+/// A URL that may be requested, and the addresses that its host may resolve to.
 #[derive(Clone, Debug)]
 pub struct HttpTarget {
     /// Where the request goes.
@@ -23,12 +23,12 @@ pub struct HttpTarget {
     pub(super) reach: AddressReach,
 }
 
-/// Which addresses a name may stand for.
+/// The addresses that a name may resolve to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AddressReach {
     /// Public ones only.
     Public,
-    /// The operator listed the URL: loopback and private ones too.
+    /// Loopback and private ones, too, because the operator listed the URL.
     Listed,
 }
 
@@ -70,7 +70,7 @@ pub enum TargetRefusal {
 }
 
 impl HttpTarget {
-    /// Reads a URL as a caller sent it and applies the rules. No I/O.
+    /// Parses a URL as a caller sent it and applies the rules. No I/O.
     pub fn parse(given: &str, private: &[PrivateTarget]) -> Result<Self, TargetRefusal> {
         if given.len() > URL_BYTES {
             return Err(TargetRefusal::TooLong { bytes: given.len() });
@@ -82,7 +82,7 @@ impl HttpTarget {
         Self::of(url, private)
     }
 
-    /// The same for a URL that was put together: with its query, or by a redirect.
+    /// Applies the rules to a composed URL: one with its query, or the target of a redirect.
     pub fn of(mut url: Url, private: &[PrivateTarget]) -> Result<Self, TargetRefusal> {
         if url.as_str().len() > URL_BYTES {
             return Err(TargetRefusal::TooLong {
@@ -97,7 +97,7 @@ impl HttpTarget {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(TargetRefusal::UserInfo);
         }
-        // Never sent anyway; without it the URL told is the URL requested.
+        // The fragment is not sent; without it, messages show the URL that is requested.
         url.set_fragment(None);
         let reach = match private.iter().any(|target| target.0.covers(&url)) {
             true => AddressReach::Listed,
@@ -107,7 +107,7 @@ impl HttpTarget {
         Ok(Self { url, reach })
     }
 
-    /// Looks once more at who answered.
+    /// Checks the address of the peer that answered.
     pub fn check_peer(&self, peer: IpAddr) -> Result<(), TargetRefusal> {
         let is_literal =
             literal(&self.url).is_some_and(|address| address.to_canonical() == peer.to_canonical());
@@ -140,7 +140,7 @@ impl AddressReach {
                 given: url.to_string(),
             });
         };
-        // Listed is listed: an operator who writes a link-local address down means it.
+        // A listed address is allowed as it is: an operator who lists a link-local address means it.
         if self == Self::Listed {
             return Ok(());
         }
@@ -168,7 +168,7 @@ impl AddressReach {
         }
     }
 
-    /// One answer for a name.
+    /// Checks one address that a name resolved to.
     pub(super) fn check_answer(self, host: &str, address: IpAddr) -> Result<(), TargetRefusal> {
         match AddressKind::of(address) {
             Some(kind) if !self.allows(kind) => Err(TargetRefusal::Answer {
@@ -206,7 +206,7 @@ impl TargetRefusal {
         }
     }
 
-    /// Whether the operator could allow it.
+    /// Whether the operator can allow it.
     pub(super) fn is_private(&self) -> bool {
         self.class() == ErrorClass::SandboxViolation
     }
@@ -228,7 +228,7 @@ impl TargetRefusal {
         }
     }
 
-    /// As `check` tells it; both tools call the argument `url`.
+    /// The refusal as `check` reports it. Both tools call the argument `url`.
     pub fn into_refusal(self) -> InputRefusal {
         let hint = self
             .hint()
@@ -241,7 +241,7 @@ impl TargetRefusal {
         }
     }
 
-    /// As the result of a call has it.
+    /// The refusal as the failure of a call.
     pub fn into_failure(self) -> ToolFailure {
         let code = match &self {
             Self::NotAUrl { .. } | Self::NoHost { .. } | Self::Scheme { .. } => "bad_url",

@@ -1,4 +1,4 @@
-//! The beginning of URLs, as an operator writes it to say which of them are meant.
+//! A URL prefix, with which an operator selects URLs.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use reqwest::Url;
 
 /// URLs of one origin, from a path on: `http://127.0.0.1:8080/api/`.
 ///
-/// Scheme, host and port must be equal after normalisation; the path is compared segment by segment, so
-/// `/api` covers `/api` and `/api/x` and not `/apix`.
+/// Scheme, host and port must be equal after normalisation. The path is compared by segments, so `/api` covers `/api`
+/// and `/api/x` and not `/apix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPrefix {
     url: Url,
 }
 
-/// Why a text is not the beginning of URLs.
+/// Why a text is not a URL prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlPrefixError {
-    /// Not a URL at all.
+    /// It is not a URL.
     #[error("`{given}` is not a URL: {source}; write one such as `http://127.0.0.1:8080/`")]
     NotAUrl {
         /// As written.
         given: String,
-        /// What is wrong with it.
+        /// The parser's error.
         source: url::ParseError,
     },
     /// Another scheme.
@@ -30,15 +30,15 @@ pub enum UrlPrefixError {
         /// As written.
         given: String,
     },
-    /// A name or password, a query or a fragment.
+    /// It has a name, a password, a query or a fragment.
     #[error("`{given}` must be scheme, host, port and path only, without {part}")]
     TooMuch {
         /// As written.
         given: String,
-        /// What is too much.
+        /// The part that is not allowed.
         part: &'static str,
     },
-    /// A pattern where there are none.
+    /// It has a `*`, which has no meaning here.
     #[error(
         "`{given}` has a `*`, which means nothing here; everything beneath the path is meant anyway"
     )]
@@ -49,7 +49,7 @@ pub enum UrlPrefixError {
 }
 
 impl UrlPrefix {
-    /// Reads one.
+    /// Parses a prefix.
     pub fn parse(given: &str) -> Result<Self, UrlPrefixError> {
         let text = || given.to_owned();
         let url = Url::parse(given).map_err(|source| UrlPrefixError::NotAUrl {
@@ -79,7 +79,7 @@ impl UrlPrefix {
         }
     }
 
-    /// Whether the URL begins with it.
+    /// Whether the URL begins with this prefix.
     pub fn covers(&self, url: &Url) -> bool {
         same_origin(&self.url, url) && covers_path(self.url.path(), url.path())
     }
@@ -91,7 +91,7 @@ impl fmt::Display for UrlPrefix {
     }
 }
 
-/// Whether scheme, host and port are the same. `host.` is the same host as `host`.
+/// Whether scheme, host and port are equal. `host.` is the same host as `host`.
 pub fn same_origin(one: &Url, other: &Url) -> bool {
     let host = |url: &Url| {
         url.host_str()
@@ -107,7 +107,7 @@ fn covers_path(prefix: &str, path: &str) -> bool {
     if prefix.is_empty() {
         return true;
     }
-    // Some servers read `%2f..%2f` as a way up. Such a path may be outside for them and inside for us.
+    // Some servers read `%2f..%2f` as a step up, so such a path could be outside of the prefix for the server.
     let lower = path.to_ascii_lowercase();
     if ["%2f", "%5c", "%2e", "%00"]
         .iter()

@@ -1,22 +1,22 @@
-//! Output as a model should read it: valid text, what a terminal would show in the end, and no terminal sequences.
-//! What hides otherwise is written out as in every other text for models ([`visible_text`]).
+//! Output as a model should read it: valid text as a terminal would finally show it, without terminal sequences.
+//! Invisible characters are written out as in every other text for models ([`visible_text`]).
 //!
-//! Colours and cursor movements say nothing to a model and cost it tokens. A line that a progress bar wrote over and
-//! over is shown as it was last. The raw bytes stay in the log; only what is shown passes through here.
+//! Colours and cursor movements have no meaning for a model and cost tokens. Of a line that a progress bar overwrote
+//! many times, the last state is kept. The log keeps the raw bytes; only shown text is cleaned.
 
 use std::borrow::Cow;
 
 use toolpost_model::visible_text;
 
-/// Text fit to be shown.
+/// Text that is fit to be shown.
 pub struct PrintableText {
-    /// What is shown.
+    /// The cleaned text.
     pub text: String,
-    /// Bytes that are no UTF-8 were replaced.
+    /// Whether bytes that are not UTF-8 were replaced.
     pub lossy: bool,
 }
 
-/// Cleans a piece of output for a model. Pieces should begin and end between lines, so that no sequence is cut in two.
+/// Cleans a piece of output for a model. Pieces should begin and end between lines, so that no sequence is cut.
 pub fn clean(bytes: &[u8]) -> PrintableText {
     let mut cleaned = rendered(bytes);
     if let Cow::Owned(text) = visible_text(&cleaned.text) {
@@ -25,7 +25,7 @@ pub fn clean(bytes: &[u8]) -> PrintableText {
     cleaned
 }
 
-/// What a terminal would show, for programs.
+/// The text that a terminal would show, for programs.
 pub fn rendered(bytes: &[u8]) -> PrintableText {
     let text = String::from_utf8_lossy(bytes);
     let lossy = matches!(text, Cow::Owned(_));
@@ -63,9 +63,9 @@ pub fn rendered(bytes: &[u8]) -> PrintableText {
 
 struct TerminalTextBuffer {
     out: String,
-    /// Where the current line begins.
+    /// The start of the current line.
     line: usize,
-    /// The cursor went back to the line's beginning: what comes next replaces it.
+    /// The cursor returned to the start of the line, and the next text replaces it.
     written_over: bool,
 }
 
@@ -89,7 +89,7 @@ impl TerminalTextBuffer {
     }
 }
 
-/// Skips an escape sequence whose first character is read already. Gives back a line end that cut it short.
+/// Skips an escape sequence after its first character. Returns a line end that cut it short.
 fn skip_sequence(chars: &mut std::str::Chars<'_>) -> Option<char> {
     match chars.next()? {
         // Control sequences: parameters, then one final character.
@@ -97,7 +97,7 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) -> Option<char> {
             .by_ref()
             .find(|&c| !(' '..='?').contains(&c))
             .filter(|&c| c == '\n'),
-        // Strings for the terminal, such as a title: up to a bell or an escape with a backslash.
+        // Strings for the terminal, such as a title, up to a bell or to an escape with a backslash.
         ']' | 'P' | 'X' | '^' | '_' => {
             let end = chars
                 .by_ref()
@@ -117,7 +117,7 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) -> Option<char> {
     }
 }
 
-/// The length without a character that is cut in two at the end.
+/// The length without an incomplete character at the end.
 pub fn whole_characters(bytes: &[u8]) -> usize {
     let back = bytes
         .iter()

@@ -1,7 +1,8 @@
-//! Output on its way to whoever watches: a few events a second, each of bounded size.
+//! Output as events: a few a second, of bounded size.
 //!
-//! Events end between lines where they can. That keeps characters and terminal sequences whole, and a secret that is
-//! known to the redactor is not torn in two.
+//! Events end between lines if possible. That keeps characters and terminal sequences whole. It also keeps a secret on
+//! one line within one event. The host's redaction holds back the end of an event in case a secret continues in the
+//! next one, but after skipped bytes nothing continues, and half a secret is not recognised.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,13 @@ use toolpost_model::{CallContext, OutputChunk, OutputStream};
 
 use super::clean::{clean, whole_characters};
 
-/// At most one event in this time.
+/// The least time between two events.
 const EVERY: Duration = Duration::from_millis(80);
-/// A line without an end is shown after so long a silence.
+/// A line without an end is sent after this time without output.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Most raw bytes of one event.
+/// The most raw bytes of one event.
 const SHOWN: usize = 8 * 1024;
-/// Most that waits for the next event; of more than that the latest counts.
+/// The most bytes that wait for the next event. Older bytes are skipped.
 const WAITING: usize = 64 * 1024;
 
 /// The events of one stream of one process.
@@ -24,7 +25,7 @@ pub struct OutputEvents {
     stream: OutputStream,
     waiting: Vec<u8>,
     skipped: u64,
-    /// Of all that was added.
+    /// Counts of everything that was added.
     bytes: u64,
     lines: u64,
     last_sent: Option<Instant>,
@@ -32,7 +33,7 @@ pub struct OutputEvents {
 }
 
 impl OutputEvents {
-    /// Events of `stream` for the listeners of one call.
+    /// The events of `stream` for the listeners of one call.
     pub fn new(context: CallContext, stream: OutputStream) -> Self {
         Self {
             context,
@@ -46,7 +47,7 @@ impl OutputEvents {
         }
     }
 
-    /// Takes a piece of output; `send` makes events of it.
+    /// Adds output. `send` turns it into events.
     pub fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.lines += line_ends(bytes);
@@ -55,7 +56,7 @@ impl OutputEvents {
         self.keep_latest(WAITING);
     }
 
-    /// When `send` should be called. `None`: not before more was added.
+    /// The time at which `send` should be called; `None` until more output is added.
     pub fn due(&self) -> Option<Instant> {
         if self.waiting.is_empty() {
             return None;
@@ -69,7 +70,7 @@ impl OutputEvents {
         })
     }
 
-    /// Sends what is due: whole lines, or what has waited long enough for its end.
+    /// Sends the output that is due: whole lines, or a line that has waited long enough for its end.
     pub fn send(&mut self) {
         let end = match self.waiting.iter().rposition(|&byte| byte == b'\n') {
             Some(at) => at + 1,
@@ -78,7 +79,7 @@ impl OutputEvents {
         self.send_first(end);
     }
 
-    /// Sends what is left.
+    /// Sends the remaining output.
     pub fn finish(&mut self) {
         self.send_first(self.waiting.len());
     }
@@ -100,7 +101,7 @@ impl OutputEvents {
         });
     }
 
-    /// Forgets the oldest bytes beyond `limit`.
+    /// Drops the oldest bytes beyond `limit`.
     fn keep_latest(&mut self, limit: usize) {
         let Some(over) = self
             .waiting

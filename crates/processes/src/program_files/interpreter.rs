@@ -1,28 +1,28 @@
-//! Programs that run what is in a file: where among their words that file is named. The list is data.
+//! A table of programs that run files, with the position of the file among their words.
 
 /// A program that runs files.
 pub(super) struct ScriptInterpreter {
-    /// Its names, without a version behind them.
+    /// Its names, without versions.
     names: &'static [&'static str],
-    /// Words in front of the script, as in `deno run`.
+    /// Words before the script, as in `deno run`.
     pub(super) subcommands: &'static [&'static str],
-    /// Options whose value is no file.
+    /// Options with a value that is not a file.
     pub(super) values: &'static [&'static str],
-    /// Options whose value is a file that it runs.
+    /// Options with a file that it runs.
     pub(super) files: &'static [&'static str],
-    /// Options whose value is the code itself; there is no script then.
+    /// Options with the code itself; there is no script then.
     pub(super) inline: &'static [&'static str],
-    /// Options whose value is the directory it works in.
+    /// Options with its working directory.
     pub(super) directories: &'static [&'static str],
-    /// Files that it runs where none is named, in the order it looks for them.
+    /// Files that it runs if none is named, in its order.
     pub(super) implied: &'static [&'static str],
     pub(super) takes: OperandKind,
 }
 
-/// What the first word is that is neither an option nor the value of one.
+/// The meaning of the first word that is neither an option nor an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperandKind {
-    /// A script; without one the standard input is the script.
+    /// A script. Without it, the script is read from standard input.
     Script,
     /// A script, a module behind `-m`, or the standard input.
     ScriptOrModule,
@@ -177,7 +177,7 @@ const INTERPRETERS: &[ScriptInterpreter] = &[
     },
 ];
 
-/// The interpreter that a word starts: `/usr/bin/python3.12` is `python`.
+/// The interpreter of a program's name: `/usr/bin/python3.12` is `python`.
 pub(super) fn of(program: &str) -> Option<&'static ScriptInterpreter> {
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');

@@ -1,4 +1,4 @@
-//! Which words of a command name a file that it runs. Pure: nothing is looked at here.
+//! Finds the words of a command that name files it runs. Pure: no file is read here.
 
 use std::path::{Path, PathBuf};
 
@@ -6,32 +6,32 @@ use toolpost_command::{Analysis, CommandDirectory, RedirectAccess, SimpleCommand
 
 use super::interpreter::{self, OperandKind, ScriptInterpreter};
 
-/// Where a command starts.
+/// The start of a command.
 pub struct CommandStart<'a> {
-    /// The directory, absolute.
+    /// The working directory, absolute.
     pub directory: &'a Path,
-    /// Where programs are looked for.
+    /// The search path of programs.
     pub search_path: &'a str,
 }
 
-/// Names that are looked up in order, until there is a file of that name.
+/// Names that are tried in order until a file exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramLookup {
-    /// Each as it is told, and where it is.
+    /// Each with its text for messages and its path.
     pub(super) alternatives: Vec<(String, PathBuf)>,
     pub(super) if_absent: IfAbsent,
 }
 
-/// What is told of a name without a file.
+/// The treatment of a name without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfAbsent {
-    /// That there is none: whoever makes one changes what runs.
+    /// Listed as absent: creating the file would change the code that runs.
     Told,
-    /// Nothing: the word may well be something else.
+    /// Not listed, because the word may have another meaning.
     LeftOut,
 }
 
-/// A directory that a command may run in, as it is told in front of a name, and where it is.
+/// A possible working directory of a command: its text before a name in messages, and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RunDirectory {
     told: String,
@@ -75,16 +75,16 @@ impl RunDirectory {
     }
 }
 
-/// What of a command's words is a file that it runs.
+/// The words of a command that name files it runs.
 #[derive(Default)]
 struct NamedFiles<'w> {
-    /// Each a file of its own.
+    /// Files that are run in any case.
     files: Vec<String>,
-    /// Files that it runs because nothing else is named, in the order it looks for them.
+    /// Files that it runs if nothing else is named, in its order.
     implied: &'static [&'static str],
-    /// Where it goes before it runs them, one after the other.
+    /// Directories that it enters before, one after the other.
     directories: Vec<&'w str>,
-    /// It runs what comes on its standard input.
+    /// Whether it runs its standard input.
     reads_input: bool,
 }
 
@@ -111,8 +111,8 @@ pub(super) fn in_text(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<Prog
     lookups
 }
 
-/// Whether commands of the text may run in another directory than the analysis tells: `pushd` counts as no `cd` there, and
-/// `CDPATH` leads a `cd` elsewhere.
+/// Whether commands of the text may run in another directory than the analysis shows. `pushd` does not count as `cd`
+/// there, and `CDPATH` redirects a `cd`.
 fn moves_unseen(command: &SimpleCommand) -> bool {
     let program = command.words.first().map(String::as_str);
     matches!(program, Some("pushd" | "popd"))
@@ -136,8 +136,8 @@ fn search_path(command: &SimpleCommand) -> Option<&str> {
     set.and_then(|assignment| assignment.value.as_deref())
 }
 
-/// The directories that some `cd` of the text leads to. A later command may run in any of them, where the way to it
-/// is not certain: `cd sub; ./run.sh` runs in `sub`, unless that cannot be entered.
+/// The directories that `cd`s of the text may enter. If the way is not certain, a later command may run in any of them:
+/// `cd sub; ./run.sh` runs in `sub`, unless `sub` cannot be entered.
 fn visited(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<RunDirectory> {
     let mut visited = vec![RunDirectory::start(start)];
     for command in &analysis.commands {
@@ -162,7 +162,7 @@ fn visited(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<RunDirectory> {
     visited
 }
 
-/// So many directories are tried for a command whose directory is not certain.
+/// The most directories that are tried for a command with an uncertain directory.
 const MOST_PLACES: usize = 8;
 
 fn places(
@@ -177,7 +177,7 @@ fn places(
     }
 }
 
-/// Adds what a command names, and says whether it runs its standard input.
+/// Adds the files of a command. Returns whether it runs its standard input.
 fn look_at(
     words: &[String],
     search_path: &str,
@@ -213,15 +213,15 @@ fn look_at(
     if !named.implied.is_empty() {
         lookups.push(place.look_for(named.implied.iter().copied(), IfAbsent::Told));
     }
-    // Options of interpreters are many, and a word that was misread would hide the script. So every word behind one that
-    // is a file counts, too: at worst a changed input asks again.
+    // Interpreters have many options, and a word that was misread would hide the script. So every later word that is a
+    // file counts, too; the worst result is a question more after a file has changed.
     let words = rest.iter().flat_map(|word| possible_files(word));
     lookups.extend(words.map(|word| place.look_for([word], IfAbsent::LeftOut)));
     named.reads_input
 }
 
-/// The texts in a word behind an interpreter that may be a file: itself, what is written to a short option, and what stands
-/// behind a `=`.
+/// The parts of a word after an interpreter that may be a file: the word itself, the value attached to a short option,
+/// and the text after a `=`.
 fn possible_files(word: &str) -> impl Iterator<Item = &str> {
     let attached = word
         .strip_prefix('-')
@@ -235,7 +235,7 @@ fn possible_files(word: &str) -> impl Iterator<Item = &str> {
     itself.into_iter().chain(attached).chain(behind)
 }
 
-/// A program in one entry of `PATH`, of which an empty one means the working directory.
+/// A program in an entry of `PATH`. An empty entry means the working directory.
 fn beneath(entry: &str, program: &str) -> String {
     match entry {
         "" => format!("./{program}"),
@@ -243,7 +243,7 @@ fn beneath(entry: &str, program: &str) -> String {
     }
 }
 
-/// What stands on the standard input of an interpreter is written by other commands of the text, or redirected.
+/// The files on the standard input of an interpreter: redirected, or written by other commands of the text.
 fn input_files(
     analysis: &Analysis,
     start: &CommandStart<'_>,
@@ -279,8 +279,8 @@ fn input_files(
         .collect()
 }
 
-/// Reads the words behind an interpreter. A word behind an option that is not known may be its value or the script:
-/// it counts, and the next one too.
+/// Reads the words after an interpreter. A word after an unknown option may be its value or the script: it counts, and
+/// so does the next one.
 fn named<'w>(interpreter: &'static ScriptInterpreter, words: &'w [String]) -> NamedFiles<'w> {
     let mut named = NamedFiles {
         implied: interpreter.implied,
@@ -350,7 +350,7 @@ fn named<'w>(interpreter: &'static ScriptInterpreter, words: &'w [String]) -> Na
     }
 }
 
-/// The value of an option, written behind it, to it or behind `=`.
+/// The value of an option: in the next word, attached, or after `=`.
 fn value_of<'w>(
     options: &[&str],
     word: &'w str,
@@ -367,7 +367,7 @@ fn value_of<'w>(
     None
 }
 
-/// `-c`, also at the end of several letters, or with the code written to it.
+/// `-c`, also as the last of several letters, or with the code attached.
 fn is_inline(option: &str, word: &str) -> bool {
     let letter = option
         .strip_prefix('-')
@@ -386,7 +386,7 @@ fn is_inline(option: &str, word: &str) -> bool {
     }
 }
 
-/// Where Python looks for a module beneath the working directory.
+/// The files that Python looks for when a module is in the working directory.
 fn module_files(module: &str) -> [String; 2] {
     let path = module.replace('.', "/");
     [format!("{path}.py"), format!("{path}/__main__.py")]
@@ -398,7 +398,7 @@ mod tests {
 
     use super::{CommandStart, IfAbsent, in_text};
 
-    /// The names found in a text; those that are left out where they do not exist end with `?`.
+    /// The names found in a text. Names that are left out if they do not exist end with `?`.
     fn names(text: &str) -> Vec<String> {
         let start = CommandStart {
             directory: Path::new("/w"),
@@ -419,7 +419,7 @@ mod tests {
         inside.filter(|names| !names.is_empty()).collect()
     }
 
-    /// Those that a question tells of also where they do not exist.
+    /// The names that a question lists even if they do not exist.
     fn told(text: &str) -> Vec<String> {
         names(text)
             .into_iter()

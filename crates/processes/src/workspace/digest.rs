@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::worker::{FileWorkInterruption, StopSign};
 
-/// How much is read and hashed between two looks at the stop sign.
+/// How much is hashed between two checks of the stop sign.
 const CHUNK_BYTES: usize = 128 * 1024;
 
 /// A digest as text.
@@ -19,8 +19,7 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::new_with_prefix(bytes))
 }
 
-/// The digest of what `file` still holds; `None` if that is more than `limit` bytes. `done` is told how many bytes
-/// are through.
+/// The digest of the rest of `file`; `None` if that is more than `limit` bytes. `done` gets the number of bytes read.
 pub fn of_file(
     file: &mut impl Read,
     limit: u64,
@@ -45,7 +44,7 @@ pub fn of_file(
     }
 }
 
-/// `read`, begun again where a signal came in between.
+/// `read`, repeated after an interruption by a signal.
 pub fn read_some(file: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read(into) {

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a file, for all file tools, and how it is told.
+//! Errors of the way to a file, for all file tools, with their messages.
 
 use std::{
     ffi::OsString,
@@ -15,26 +15,26 @@ use super::{
     names::{shown, shown_path, similar},
 };
 
-/// Why the place a path names could not be reached or opened.
+/// Why a path could not be resolved or opened.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum PathError {
-    /// The text itself.
+    /// The text was refused.
     #[error(transparent)]
     Refused(#[from] PathRefusal),
-    /// A link, or `..` behind one, leads out.
+    /// A link, or `..` after one, leads out.
     #[error("`{}` leaves the workspace{}", shown(.given), .link.as_ref().map(FollowedLink::told).unwrap_or_default())]
     Leaves {
         given: String,
         link: Option<FollowedLink>,
     },
-    /// Links in a circle, or names that keep being swapped.
+    /// A circle of links, or names that are swapped all the time.
     #[error("`{}` leads through too many links or levels", shown(.given))]
     TooManySteps { given: String },
     /// A file where a directory is needed.
     #[error("`{}` cannot be reached: `{}` is not a directory", shown(.given), shown_path(.at))]
     NotADirectory { given: String, at: PathBuf },
-    /// Nothing of that name.
+    /// No file of that name.
     #[error("`{}` does not exist{}", shown(.given), .within.as_ref().map(|at| format!(": there is no `{}`", shown(at))).unwrap_or_default())]
     NotFound {
         given: String,
@@ -47,7 +47,7 @@ pub enum PathError {
     /// A pipe, a socket or a device.
     #[error("`{}` is {kind}, not a regular file", shown(.given))]
     Special { given: String, kind: &'static str },
-    /// A root, or a directory that holds one.
+    /// The path is a root, or a directory that contains one.
     #[error("`{}` cannot be moved or deleted: the root `{}` is {}", shown(.given), shown(&.root.to_string_lossy()), .relation)]
     HoldsRoot {
         given: String,
@@ -57,29 +57,29 @@ pub enum PathError {
     /// `a/..` has no name that could be moved or deleted.
     #[error("`{}` does not name a thing in its directory", shown(.given))]
     NoName { given: String },
-    /// Something else has the name than a moment before.
+    /// Another file has the name than a moment before.
     #[error("`{}` was replaced while it was being opened", shown(.given))]
     Swapped { given: String },
-    /// A rule keeps it from the call.
+    /// A rule closes the path to the call.
     #[error("`{}` is kept from this call by a rule", shown(.given))]
     Kept { given: String },
-    /// Rules keep something from the call that would be moved or deleted with the rest.
+    /// A directory to be moved or deleted contains paths that rules close to the call.
     #[error("`{}` holds something that is kept from this call by a rule", shown(.given))]
     HoldsKept { given: String },
-    /// There are rules about paths, and too many of them to ask about.
+    /// Path rules exist, and the directory has too many names to check them all.
     #[error("`{}` holds too much to look for what rules keep from this call", shown(.given))]
     TooManyToAsk { given: String },
-    /// The system said no.
+    /// The system's error.
     #[error("cannot open `{}`: {source}", shown(.given))]
     Io { given: String, source: io::Error },
 }
 
-/// A link the lookup went through.
+/// A link on the way of the lookup.
 #[derive(Debug)]
 pub struct FollowedLink {
-    /// Where it is.
+    /// The link's path.
     pub(crate) link: PathBuf,
-    /// What it says.
+    /// The link's target.
     pub(crate) target: PathBuf,
 }
 
@@ -93,7 +93,7 @@ impl FollowedLink {
     }
 }
 
-/// A pipe, a socket or a device was named.
+/// The path is a pipe, a socket or a device.
 pub fn special(given: &str, file_type: FileType) -> PathError {
     let kind = match file_type {
         FileType::Fifo => "a named pipe",
@@ -109,8 +109,7 @@ pub fn special(given: &str, file_type: FileType) -> PathError {
 }
 
 impl PathError {
-    /// `rest` is missing in `parent`, which lies at `at`. Looks for names the caller may have meant, among those that
-    /// it `may_see`.
+    /// The error for `rest`, which is missing in `parent` at `at`. Suggests similar names that the caller `may_see`.
     pub fn not_found(
         given: String,
         (parent, at): (&Dir, &Path),
@@ -134,7 +133,7 @@ impl PathError {
         }
     }
 
-    /// As the call's result tells it. Nothing was changed on the way to a file.
+    /// The error as the failure of a call. Nothing was changed on the way to a file.
     pub fn into_failure(self) -> ToolFailure {
         let failure = ToolFailure::of(self.class(), self.to_string()).untouched();
         match self {
@@ -193,7 +192,7 @@ impl PathError {
     }
 }
 
-/// The code of a system error. Callers branch on these; the message has the details.
+/// The code of a system error. Callers branch on the code; the message has the details.
 pub fn io_code(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "permission_denied",

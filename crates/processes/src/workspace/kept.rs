@@ -1,7 +1,8 @@
-//! What rules keep from calls, as paths: for processes, which ask nobody and must be shut out beforehand.
+//! Finds the paths that rules close to calls. A process opens files without asking the host, so its sandbox must close
+//! these paths in advance.
 //!
-//! A walk through what a process will see, as far as kept paths can lie there. What is made while the process runs
-//! is not among it, nor another name of the same file.
+//! The search walks through the process's view, as far as kept paths can be there. It finds neither files that are
+//! created while the process runs, nor other names of the same file.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -24,17 +25,17 @@ use toolpost_sandbox::SandboxRoot;
 
 use crate::workspace::names::shown;
 
-/// How many names are looked at, for how long, and how many paths a process can be shut out of.
+/// Limits of a search: names, time, and paths that a process can be closed to.
 const MOST_NAMES: usize = 200_000;
 const MOST_TIME: Duration = Duration::from_secs(2);
 const MOST_PATHS: usize = 4_096;
-/// A descriptor is held for each level.
+/// The search holds one descriptor per level.
 const MOST_LEVELS: usize = 200;
-/// The coarsest step, in seconds, in which a file system counts time.
+/// The coarsest time step of a file system, in seconds.
 const LONGEST_STEP: i64 = 2;
-/// Names between two looks at the clock.
+/// Names between two checks of the clock.
 const NAMES_A_LOOK: usize = 512;
-/// A name nobody uses. Where even this is kept, so is whatever comes there later.
+/// A name that no file has. If rules close even this path, they also close every file that is created there later.
 const ANY_NAME: &str = "\u{1}any\u{1}";
 
 const LIST: OFlags = OFlags::RDONLY
@@ -45,9 +46,9 @@ const LIST: OFlags = OFlags::RDONLY
 /// Absolute paths that exist.
 #[derive(Debug, Default)]
 pub(crate) struct KeptPaths {
-    /// May not be read, with all beneath.
+    /// Closed for reading, with everything beneath.
     pub(crate) masked: Vec<PathBuf>,
-    /// May not be changed, with all beneath.
+    /// Closed for changes, with everything beneath.
     pub(crate) protected: Vec<PathBuf>,
 }
 
@@ -56,7 +57,7 @@ impl KeptPaths {
         self.masked.is_empty() && self.protected.is_empty()
     }
 
-    /// Which files these are now, in an order of their own. Reads each of them.
+    /// The files at these paths now, sorted by path. Reads the metadata of each.
     pub(crate) fn marks(&self) -> Vec<PathMark> {
         let masked = self
             .masked
@@ -72,16 +73,16 @@ impl KeptPaths {
     }
 }
 
-/// A kept path and the file that has it. A mount covers a file and not a name: once the file is removed or another one is
-/// moved to its place, the cover is gone, and the same path is open again.
+/// A kept path and its file. A mount covers a file and not a name: if the file is removed or another file is moved to
+/// its path, the cover is gone and the path is open again.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PathMark {
     path: PathBuf,
     kept: ResourceAccess,
-    /// Device and number of the file.
+    /// Device and inode of the file.
     file: Option<(u32, u32, u64)>,
-    /// When it was made, since numbers are used again. Where the file system does not keep that, when the file was last
-    /// changed; of a folder, whose entries change, nothing.
+    /// The time of creation, because inodes are reused. On a file system without it: the time of the last change, and
+    /// `None` for a folder, whose entries change.
     made: Option<(i64, u32)>,
 }
 
@@ -108,24 +109,24 @@ impl PathMark {
     }
 }
 
-/// The directories that a search looked through, as they were then. While none of them has changed, the same search
-/// finds the same paths, and looking at the directories costs a fraction of looking at every name in them.
+/// The directories of a search with their state at that time. While all of them are unchanged, the same search finds
+/// the same paths. Checking the directories costs a fraction of checking every name in them.
 #[derive(Debug, Default)]
 pub(crate) struct SearchTrail {
     directories: Vec<DirectoryMark>,
-    /// Whether a directory had changed just before it was listed.
+    /// Whether a directory had changed shortly before it was listed.
     is_fresh: bool,
 }
 
-/// A place that a search looked at. `None`: it was not there.
+/// A path that a search visited. `seen` is `None` if it did not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryMark {
     path: PathBuf,
     seen: Option<DirectoryState>,
 }
 
-/// Which directory it is, and when its entries or its rights last changed. No program can set the latter back, as it can
-/// the time of the last change of contents.
+/// The identity of a directory, and the time of the last change of its entries or rights. The change time is used and
+/// not the modification time, because programs can set the latter back.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryState {
     device: (u32, u32),
@@ -151,10 +152,12 @@ impl DirectoryState {
 }
 
 impl SearchTrail {
-    /// Notes a directory as it is before it is listed.
+    /// Notes the state of a directory before it is listed.
     fn note(&mut self, path: &Path, seen: Option<DirectoryState>) {
-        // File systems count time in steps, so a second change within one step leaves no trace. The clock is the one that
-        // the kernel stamps files with.
+        // File systems count time in steps. A name that is created after the listing, but within the same step as the
+        // noted change, leaves the time as it is, and the trail would look unchanged. A trail with so recent a change
+        // is therefore never valid, and the search runs again. The kernel stamps files with the coarse clock, so this
+        // compares with the same one.
         let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
         let is_fresh = |seen: &DirectoryState| now - seen.changed.0 <= LONGEST_STEP;
         self.is_fresh |= seen.as_ref().is_some_and(is_fresh);
@@ -164,7 +167,7 @@ impl SearchTrail {
         });
     }
 
-    /// Whether the search would find the same again.
+    /// Whether the search would find the same paths again.
     pub(crate) fn is_unchanged(&self) -> bool {
         !self.is_fresh
             && self
@@ -174,19 +177,19 @@ impl SearchTrail {
     }
 }
 
-/// The rules that a search goes by.
+/// The rules of a search.
 pub(crate) trait KeepingRules {
-    /// Where kept paths can lie, each place meant with all beneath it.
+    /// Places with kept paths; each includes everything beneath it.
     fn kept_places(&self) -> Vec<PathBuf>;
 
     /// Whether a path may be used.
     fn may_use(&self, path: &Path, access: ResourceAccess) -> bool;
 
-    /// Whether nobody waits for the search any more.
+    /// Whether the result is no longer needed.
     fn is_canceled(&self) -> bool;
 }
 
-/// Those for one call.
+/// The rules for one call.
 impl KeepingRules for CallContext {
     fn kept_places(&self) -> Vec<PathBuf> {
         self.kept_places()
@@ -201,7 +204,7 @@ impl KeepingRules for CallContext {
     }
 }
 
-/// Why nobody can tell what to keep from a process, so that it cannot be started.
+/// Why the kept paths of a process cannot be determined, so that it cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeptError {
     #[error(
@@ -220,7 +223,7 @@ pub(crate) enum KeptError {
 }
 
 impl KeptError {
-    /// As the call's result tells it. Nothing was started.
+    /// The error as the failure of a call. Nothing was started.
     pub(crate) fn into_failure(self) -> ToolFailure {
         let message = self.to_string();
         match self {
@@ -236,19 +239,19 @@ impl KeptError {
     }
 }
 
-/// What a process sees.
+/// The view of a process.
 pub(crate) struct ProcessPathView<'s> {
-    /// Where it works. Looked through like what is readable.
+    /// Its roots; searched like readable paths.
     pub(crate) roots: &'s [SandboxRoot],
-    /// Looked through wherever kept paths can lie.
+    /// Searched wherever kept paths can be.
     pub(crate) readable: &'s [PathBuf],
-    /// Looked through only where a rule names a place in them: programs, of which there are too many.
+    /// Searched only at places that a rule names: directories of programs, which have too many files.
     pub(crate) programs: &'s [PathBuf],
     /// Whether it may write in writable roots.
     pub(crate) writes: bool,
 }
 
-/// Finds what is there that rules keep.
+/// Finds the existing paths that rules close.
 pub(crate) fn find_kept(
     sight: &ProcessPathView<'_>,
     rules: &dyn KeepingRules,
@@ -269,14 +272,14 @@ pub(crate) fn find_kept(
     Ok((search.kept, search.trail))
 }
 
-/// Where to look.
+/// A place to search.
 #[derive(Debug, PartialEq, Eq)]
 struct KeptSearchStart {
     path: PathBuf,
     writable: bool,
 }
 
-/// The places of `kept` within sight, none of them beneath another.
+/// The places of `kept` within the view; none is beneath another.
 fn starts(sight: &ProcessPathView<'_>, kept: &[PathBuf]) -> Vec<KeptSearchStart> {
     let is_open = |root: &SandboxRoot| sight.writes && root.access == ResourceAccess::Write;
     let roots = sight
@@ -306,7 +309,7 @@ fn starts(sight: &ProcessPathView<'_>, kept: &[PathBuf]) -> Vec<KeptSearchStart>
             });
         }
     }
-    // The outer first. A writable root in a readable tree is looked at for itself.
+    // Outer before inner. A writable root in a readable tree is searched by itself.
     found.sort_by(|a, b| {
         (a.path.components().count(), b.writable).cmp(&(b.path.components().count(), a.writable))
     });
@@ -330,7 +333,7 @@ struct KeptPathSearch<'s> {
     trail: SearchTrail,
 }
 
-/// A directory that is being looked through.
+/// A directory of the search.
 struct KeptSearchLevel {
     dir: OwnedFd,
     path: PathBuf,
@@ -345,11 +348,12 @@ impl KeptPathSearch<'_> {
         if whole && !self.may(&path, ResourceAccess::Read) {
             return Err(KeptError::Everything { path });
         }
-        // By its path, as the launcher will take it. What is not there, or is reached only by a link, has no guard.
+        // By its path, as the launcher will open it. A path that is missing, or is reached only by a link, gets no
+        // guard.
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(());
         };
-        // A directory notes itself once more. What is no directory, or not there, has no other mark.
+        // A directory is noted a second time when it is listed. A file or a missing path gets only this mark.
         self.trail.note(&path, DirectoryState::at(&path));
         let Ok(parent) = openat(CWD, parent, LIST - OFlags::NOFOLLOW, Mode::empty()) else {
             return Ok(());
@@ -405,7 +409,7 @@ impl KeptPathSearch<'_> {
         }
     }
 
-    /// Looks at what has a name in an open directory. `path` is its whole path.
+    /// Checks one name in an open directory. `path` is its whole path.
     fn entry(
         &mut self,
         parent: &OwnedFd,
@@ -413,7 +417,7 @@ impl KeptPathSearch<'_> {
         path: &Path,
         (writable, depth): (bool, usize),
     ) -> Result<(), KeptError> {
-        // Whoever reads through a link is judged by where that leads.
+        // The target of a link decides whether it may be read.
         if kind != FileType::Symlink && !self.may(path, ResourceAccess::Read) {
             return self.mask(path);
         }
@@ -437,7 +441,7 @@ impl KeptPathSearch<'_> {
                     depth: depth + 1,
                 })
             }
-            // Gone, or nothing that could be read by a process with fewer rights than this one.
+            // The directory is gone, or a process with fewer rights than the host could not read it either.
             Err(_) => {
                 self.trail.note(path, DirectoryState::at(path));
                 Ok(())
@@ -458,7 +462,8 @@ impl KeptPathSearch<'_> {
         let path = |name: &CStr| level.path.join(OsStr::from_bytes(name.to_bytes()));
         let any = level.path.join(ANY_NAME);
         let none = |access| names.iter().all(|(name, _)| !self.may(&path(name), access));
-        // As a whole where possible: then what comes there later is kept too.
+        // The whole directory if possible, because that also closes names that are created there later. Masks of single
+        // names would leave those open.
         if !self.may(&any, ResourceAccess::Read) && none(ResourceAccess::Read) {
             return self.mask(&level.path);
         }

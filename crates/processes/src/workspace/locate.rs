@@ -1,11 +1,13 @@
-//! Finds what a path names, beneath the roots and nowhere else.
+//! Resolves paths beneath the roots.
 //!
-//! The walk goes one name at a time, each looked up in a directory that is held open, and never lets the kernel
-//! follow a link: links are read and their steps put in front of the rest. `..` goes back to the directory the
-//! walk came through. So the walk can stand only in directories it reached downwards from a root, however names
-//! are swapped meanwhile. It changes from one root to another only by starting over at the other's descriptor. `openat2` with `RESOLVE_BENEATH` holds the same promise in one system call, but
-//! gives back neither the real path, which scheduling and permission need, nor the parent and the missing rest,
-//! which writing needs; and a second resolution for those could lead elsewhere than the first.
+//! The walk takes one name at a time, looks it up in a directory that is held open, and never lets the kernel follow a
+//! link: it reads links itself and puts their steps before the rest. `..` returns to the directory that the walk came
+//! from. The walk can therefore only be in directories that it reached downwards from a root, however names are swapped
+//! in the meantime. It changes to another root only by starting over at that root's descriptor.
+//!
+//! `openat2` with `RESOLVE_BENEATH` makes the same promise in one system call. But it returns neither the real path,
+//! which scheduling and permission need, nor the parent and the missing names, which writing needs. A second resolution
+//! for those could lead to another place than the first.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -27,68 +29,68 @@ use crate::workspace::{
     failure::{FollowedLink, PathError},
 };
 
-/// As many links as the kernel would follow in one lookup.
+/// The kernel's own limit on links in one lookup.
 const MAX_LINKS: usize = 40;
 
-/// What a path named at the moment it was looked at.
+/// The result of resolving a path.
 pub struct LocatedPath {
-    /// The real path of what exists, without links or `..`: relative to the primary root where it lies beneath
-    /// that, else absolute.
+    /// The real path of the existing part, without links or `..`: relative to the primary root if it is beneath it,
+    /// otherwise absolute.
     pub path: PathBuf,
-    /// What is there.
+    /// The target.
     pub found: PathTarget,
     /// The root that forbids changes here.
     read_only: Option<PathBuf>,
 }
 
-/// What to do with a link that is the last name of a path.
+/// The treatment of a link at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLink {
-    /// The path means what the link leads to.
+    /// The path means the target of the link.
     Follow,
-    /// The path means the name itself, be it a link, a directory or anything else.
+    /// The path means the name itself: a link, a directory or any other file.
     Keep,
 }
 
-/// What is at the end of a path.
+/// The target of a path.
 pub enum PathTarget {
     /// A directory, open.
     Directory(Dir),
-    /// Something else, by its name in its open directory. With [`LastLink::Keep`] also a link or a directory.
+    /// Any other file, by its name in its open directory. With [`LastLink::Keep`] also a link or a directory.
     Entry {
         /// The open directory.
         parent: Dir,
         /// The name in it.
         name: OsString,
-        /// What the system says of it, links not followed.
+        /// The file's metadata, without following links.
         stat: Stat,
     },
-    /// Nothing: the deepest directory that exists, and the names that do not, at least one.
+    /// Missing: the deepest existing directory, and the missing names, at least one.
     Missing {
         /// The deepest directory.
         parent: Dir,
-        /// The names, the first directly in it.
+        /// The missing names, the first one directly in it.
         rest: Vec<OsString>,
     },
 }
 
-/// Something that exists at the end of a path.
+/// An existing target.
 pub enum ReadableTarget {
     /// A directory, open.
     Directory(Dir),
-    /// Something else, as in [`PathTarget::Entry`].
+    /// Any other file, as in [`PathTarget::Entry`].
     Entry {
         /// The open directory.
         parent: Dir,
         /// The name in it.
         name: OsString,
-        /// What the system says of it, links not followed.
+        /// The file's metadata, without following links.
         stat: Stat,
     },
 }
 
 impl LocatedPath {
-    /// The real path including names that do not exist yet.
+    /// The real path with the names that do not exist yet.
     pub fn whole_path(&self) -> PathBuf {
         match &self.found {
             PathTarget::Directory(_) | PathTarget::Entry { .. } => self.path.clone(),
@@ -98,7 +100,7 @@ impl LocatedPath {
         }
     }
 
-    /// Goes on only where changes are allowed.
+    /// Fails if changes are not allowed.
     pub fn writable(self, given: &str) -> Result<Self, PathError> {
         match self.read_only {
             Some(root) => Err(PathRefusal::ReadOnlyRoot {
@@ -137,24 +139,24 @@ pub(super) fn locate(
 struct PathWalk<'w> {
     workspace: &'w Workspace,
     given: &'w str,
-    /// Where the walk began, or began again.
+    /// The root that the walk began at, or began again at.
     root: usize,
-    /// The directories beneath that root down to where the walk stands.
+    /// The directories from that root down to the present one.
     came_through: Vec<PathLookupLevel>,
-    /// Where the walk stands, absolute.
+    /// The present directory, absolute.
     path: PathBuf,
-    /// Steps still to go, the next one last.
+    /// The remaining steps, the next one last.
     pending: Vec<PathStep>,
     wants_directory: bool,
     last_link: LastLink,
     links: usize,
-    /// For the message when the walk is led out.
+    /// For the message if the walk leads out.
     followed: Option<FollowedLink>,
 }
 
 struct PathLookupLevel {
     dir: Dir,
-    /// The directory is itself one of the roots, whatever name led here.
+    /// The root that this directory is, even if it was reached by another name.
     root: Option<usize>,
 }
 
@@ -196,7 +198,7 @@ impl PathWalk<'_> {
         self.done(PathTarget::Directory)
     }
 
-    /// `found` makes the find out of the directory the walk stands in.
+    /// Ends the walk. `found` builds the target from the present directory.
     fn done(mut self, found: impl FnOnce(Dir) -> PathTarget) -> Result<LocatedPath, PathError> {
         let read_only = self.read_only();
         let here = match self.came_through.pop() {
@@ -216,8 +218,8 @@ impl PathWalk<'_> {
         })
     }
 
-    /// The root that forbids changes where the walk stands. The root is judged by the path and by the directories
-    /// the walk came through, so that neither a renamed root nor one that stands beneath two names is written.
+    /// The root that forbids changes at the present directory. Both the path and the directories of the walk count: a
+    /// root that was renamed, or that has two names, must not become writable by its other name.
     fn read_only(&self) -> Option<PathBuf> {
         let roots = &self.workspace.roots;
         let by_path = self.workspace.governing(&self.path);
@@ -258,7 +260,7 @@ impl PathWalk<'_> {
             self.path.pop();
             return Ok(());
         }
-        // Out of this root, but perhaps into one around it.
+        // Leaves this root, and may enter a root around it.
         let around = self
             .path
             .parent()
@@ -317,8 +319,8 @@ impl PathWalk<'_> {
             self.wants_directory |= names_directory(&target.to_string_lossy());
         }
         if target.has_root() {
-            // An absolute link that names a place inside: start over at the root that is held, not at whatever
-            // has the root's name by now.
+            // An absolute link to a place inside: start over at the root that is held open, and not at the directory
+            // that has the root's name now.
             let spellings = self.workspace.spellings();
             let Some((spelling, relative)) = beneath(&target, &spellings).next() else {
                 let link = Some(FollowedLink { link: at, target });
@@ -336,8 +338,8 @@ impl PathWalk<'_> {
         Ok(())
     }
 
-    /// The name was swapped between looking at it and opening it: look at it again. Counted as a link, so that
-    /// nobody can keep the walk busy for ever.
+    /// Looks at a name again that was swapped between look and open. It counts as a link, so that a process that keeps
+    /// swapping names cannot keep the walk busy for ever.
     fn look_again(&mut self, name: OsString, error: Errno) -> Result<(), PathError> {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL => {
@@ -361,7 +363,7 @@ impl PathWalk<'_> {
 
     fn entry(self, name: OsString, stat: Stat) -> Result<LocatedPath, PathError> {
         let path = self.path.join(&name);
-        // A directory that is kept by its name can be a root itself.
+        // A directory at the end of the path can be a root itself.
         let read_only = self.workspace.forbids(&path, Some(&stat));
         let place = self.workspace.told(&path);
         let located = self.done(|parent| PathTarget::Entry { parent, name, stat })?;
@@ -377,11 +379,11 @@ impl PathWalk<'_> {
         while let Some(step) = self.pending.pop() {
             match step {
                 PathStep::Down(name) => rest.push(name),
-                // The parent of what does not exist does not exist either.
+                // The parent of a missing directory does not exist either.
                 PathStep::Up => {
                     rest.push("..".into());
                     let at = self.workspace.told(&self.path);
-                    // Nobody means a name that is to be left again at once.
+                    // A name that the path leaves again at once needs no suggestions.
                     return Err(PathError::not_found(
                         self.given(),
                         (self.here(), &at),
@@ -391,7 +393,7 @@ impl PathWalk<'_> {
                 }
             }
         }
-        // A root whose name is gone stays what it was, also for whoever makes the name anew.
+        // A root stays a root if its name is removed, also for a call that creates the name again.
         let path = rest
             .iter()
             .fold(self.path.clone(), |path, name| path.join(name));

@@ -1,4 +1,4 @@
-//! The name of a thing in its directory, for tools that change names and not contents: a link is the link itself.
+//! The name of a file in its directory, for tools that change names and not contents: a link is the link itself.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,32 +15,32 @@ use super::{
     is_repository, names::shown_path, open_listing, worker::StopSign,
 };
 
-/// How much of a directory is looked through for protected names, which happens where calls are decided: all callers
-/// wait behind it. What has more asks.
+/// How many names of a directory are searched for protected ones. The search runs while the call is decided, and the
+/// decisions of other callers wait for it. A larger directory asks.
 const LOOKED_AT: usize = 2_000;
 const LEVELS: usize = 64;
-/// How many files that steer agents rules are asked about one by one.
+/// How many files that steer agents are checked one by one.
 const STEERING: usize = 32;
-/// How many names rules are asked about before a directory is moved or deleted.
+/// How many names are checked against rules before a directory is moved or deleted.
 const ASKED_ABOUT: usize = 200_000;
-/// How many directories are held open for that.
+/// How many directories that check holds open.
 const OPEN_AT_ONCE: usize = 512;
 
-/// Something that exists, by its name in its open directory.
+/// An existing file, by its name in its open directory.
 pub struct ExistingPathEntry {
-    /// The directory it lies in, open.
+    /// Its open directory.
     pub parent: Dir,
     /// Its name there.
     pub name: OsString,
-    /// What the system says of it, links not followed.
+    /// Its metadata, without following links.
     pub stat: Stat,
-    /// The real path of its directory and its name.
+    /// The real path of its directory, with its name.
     pub place: PathBuf,
 }
 
 impl ExistingPathEntry {
-    /// Finds what `given` names and may be moved or deleted. Roots may not, nor what holds one. Where there is nothing,
-    /// names are suggested that the caller `may_see`.
+    /// Resolves `given` to a file that may be moved or deleted. A root, or a directory that contains one, is refused.
+    /// If the file is missing, names are suggested that the caller `may_see`.
     pub fn locate(
         workspace: &Workspace,
         given: &str,
@@ -90,19 +90,19 @@ impl ExistingPathEntry {
         }
     }
 
-    /// The type as found.
+    /// The type of the entry itself, without following links.
     pub fn file_type(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
-    /// Links to directories are none.
+    /// False for links to directories.
     pub fn is_directory(&self) -> bool {
         self.file_type() == FileType::Directory
     }
 }
 
-/// Fails where rules keep the call from doing with `named`, and with anything in it, what `places` say: a place it has
-/// or will have, and how that is used there.
+/// Fails if rules forbid the call to use `named`, or anything in it, as `places` describes: each is a present or future
+/// path of the file, with the access there.
 pub fn require_all(
     workspace: &Workspace,
     (given, named): (&str, &ExistingPathEntry),
@@ -154,9 +154,9 @@ pub fn require_all(
     Ok(())
 }
 
-/// Why somebody should look before the directory `name` in `parent` is moved or deleted with all that is in it: all that
-/// steers agents, or the first place that runs code. `places` are the paths it has and will have: what is harmless here
-/// may be protected there.
+/// The cautions before the directory `name` in `parent` is moved or deleted: all files in it that steer agents, or the
+/// first one that runs code. `places` are its present and future paths: a file that is harmless at one may be protected
+/// at the other.
 pub fn cautions_beneath(
     workspace: &Workspace,
     (parent, name): (&Dir, &OsStr),
@@ -189,17 +189,17 @@ pub fn cautions_beneath(
     looking.found
 }
 
-/// A look through a directory.
+/// A search through a directory.
 struct DirectorySearch<'l> {
     workspace: &'l Workspace,
     places: &'l [&'l Path],
     looked_at: usize,
-    /// What steers agents.
+    /// The files that steer agents.
     found: Vec<PlaceCaution>,
 }
 
 impl DirectorySearch<'_> {
-    /// Looks at one level, and says which directories are in it. `Err`: reason enough to look no further.
+    /// Searches one level and returns its directories. `Err`: a caution that ends the search.
     fn directory(
         &mut self,
         dir: &Dir,
@@ -246,7 +246,7 @@ impl DirectorySearch<'_> {
 
     fn repository(&self, beneath: &Path) -> PlaceCaution {
         let place = self.places.first().copied().unwrap_or(Path::new(""));
-        // `join` of nothing would leave a slash at the end.
+        // `join` with an empty path would add a slash at the end.
         let place = if beneath.as_os_str().is_empty() {
             place.to_owned()
         } else {

@@ -1,4 +1,4 @@
-//! File names for people and models: shown safely, and guessed at when misspelled.
+//! File names for people and models: shown safely, and suggested when misspelled.
 
 use std::{borrow::Cow, ffi::OsStr, path::Path};
 
@@ -6,14 +6,14 @@ use cap_std::fs::Dir;
 use strsim::osa_distance;
 use toolpost_model::visible_line;
 
-/// Longest text quoted in a message, in characters.
+/// The longest text that a message quotes, in characters.
 const QUOTED_CHARS: usize = 300;
-/// How many names of a directory are looked at for a suggestion.
+/// The most names of a directory that are compared for a suggestion.
 const COMPARED_NAMES: usize = 2000;
-/// How many suggestions are made.
+/// The most suggestions.
 const SUGGESTIONS: usize = 3;
 
-/// A path or name for a message: escaped, and cut where it is very long.
+/// A path or name for a message: escaped, and cut if it is very long.
 pub fn shown(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
         None => visible_line(text).into_owned(),
@@ -21,12 +21,12 @@ pub fn shown(text: &str) -> String {
     }
 }
 
-/// The same for a path inside the workspace, whose root is `.`.
+/// A path inside the workspace for a message; the root is `.`.
 pub(crate) fn shown_path(path: &Path) -> String {
     shown(&relative(path).0)
 }
 
-/// The text of a path inside the workspace, and whether bytes of it had to be replaced to make it text.
+/// The text of a path inside the workspace, and whether bytes had to be replaced.
 pub fn relative(path: &Path) -> (Cow<'_, str>, bool) {
     match path.to_str() {
         Some("") => (".".into(), false),
@@ -35,8 +35,8 @@ pub fn relative(path: &Path) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// Names in `dir` that the caller may have meant by `wanted` and `may_see`, best first. A hint only: what cannot be
-/// read is left out silently.
+/// Names in `dir` that resemble `wanted`, best first, of those that the caller `may_see`. Only a hint: entries that
+/// cannot be read are left out silently.
 pub(crate) fn similar(dir: &Dir, wanted: &str, may_see: impl Fn(&str) -> bool) -> Vec<String> {
     let Ok(entries) = dir.entries() else {
         return Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn similar(dir: &Dir, wanted: &str, may_see: impl Fn(&str) -> bool) -
         .collect()
 }
 
-/// How far two names are apart, where they are close enough to be mistaken for one another.
+/// The distance of two names, if they are close enough to be confused.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     let stem = |text: &str| Path::new(text).file_stem().map(OsStr::to_owned);
     let same_stem = stem(wanted) == stem(name);

@@ -14,7 +14,7 @@ use rustix::{
 
 use crate::workspace::failure::{PathError, special};
 
-/// Opens a directory only as a place: that needs no right to list it.
+/// Opens a directory only as a place, which requires no right to list it.
 #[cfg(target_os = "linux")]
 const AS_PLACE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -39,8 +39,8 @@ pub fn open_listing(parent: &Dir, name: &OsStr) -> rustix::io::Result<Dir> {
     openat(parent, name, flags, Mode::empty()).map(Dir::from)
 }
 
-/// A new file in `dir` that has no name yet, so that nothing is left of it if this process dies. `None`: the file
-/// system has no such files.
+/// A new file in `dir` without a name, so that nothing remains if this process dies. `None` if the file system does not
+/// support that.
 pub fn open_unnamed(dir: &Dir, mode: Mode) -> rustix::io::Result<Option<File>> {
     match openat(
         dir,
@@ -54,7 +54,7 @@ pub fn open_unnamed(dir: &Dir, mode: Mode) -> rustix::io::Result<Option<File>> {
     }
 }
 
-/// Gives a file without a name one. Fails if the name is taken.
+/// Gives a name to a file without one. Fails if the name is taken.
 pub fn link_unnamed(file: &File, dir: &Dir, name: &OsStr) -> rustix::io::Result<()> {
     match linkat(file, "", dir, name, AtFlags::EMPTY_PATH) {
         // Kernels before 6.10 allow this to the superuser only; the other way needs `/proc`.
@@ -66,8 +66,8 @@ pub fn link_unnamed(file: &File, dir: &Dir, name: &OsStr) -> rustix::io::Result<
     }
 }
 
-/// Opens the regular file `name` in `parent` for reading. Anything else is refused after a look at the open
-/// descriptor, and the open itself waits for nobody: a pipe without a writer must not hold up the worker.
+/// Opens the regular file `name` in `parent` for reading. Any other kind is refused after a check of the open
+/// descriptor. The open does not block: a pipe without a writer must not hold the worker.
 pub fn open_regular(parent: &Dir, name: &OsStr, given: &str) -> Result<(File, Stat), PathError> {
     let failed = |error: Errno| PathError::Io {
         given: given.to_owned(),
@@ -94,8 +94,8 @@ pub fn open_regular(parent: &Dir, name: &OsStr, given: &str) -> Result<(File, St
     }
 }
 
-/// Makes the names in a directory durable. File systems that cannot do that say `EINVAL`, and a directory we
-/// may not list cannot be opened for it; neither says anything about the data.
+/// Makes the names in a directory durable. File systems without support return `EINVAL`, and a directory without the
+/// right to list it cannot be opened for this; neither means that the data is at risk.
 pub fn sync_directory(dir: &Dir) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = match openat(dir, ".", flags, Mode::empty()) {
@@ -117,7 +117,7 @@ mod tests {
 
     use super::{PathError, open_directory, open_regular};
 
-    /// Callers look at a name before they open it; this is what happens when it was swapped in between.
+    /// Callers check a name before they open it; this covers a swap in between.
     #[test]
     fn a_link_is_never_followed() {
         let dir = cap_tempfile::tempdir(ambient_authority()).unwrap();

@@ -1,7 +1,7 @@
-//! The lexical rule: which path texts are accepted at all, before any I/O.
+//! The lexical rule: decides which path texts are accepted, before any I/O.
 //!
-//! `..` is not normalised away here: `link/..` is not `.` when `link` is a link. The text only has to stay
-//! inside when read as if there were no links; where it really leads is for `locate` to find.
+//! It does not normalise `..`, because `link/..` is not `.` if `link` is a link. The text only has to stay inside when
+//! read as if there were no links; `locate` finds the real place.
 
 use std::{
     ffi::OsString,
@@ -12,38 +12,37 @@ use toolpost_model::{ErrorClass, InputRefusal};
 
 use crate::workspace::names::shown;
 
-/// Longest path taken, in bytes; no longer one could be opened on Linux in one piece either.
+/// The longest path, in bytes. Linux cannot open longer ones in one piece either.
 const MAX_BYTES: usize = 4096;
-/// Deepest path taken. `locate` holds a descriptor per level while it looks.
+/// The deepest path. `locate` holds a descriptor per level.
 pub(super) const MAX_DEPTH: usize = 128;
 
 /// A path as a caller sent it, accepted by the lexical rule.
 #[derive(Clone, Debug)]
 pub struct RequestedPath {
     given: String,
-    /// Which of the workspace's roots the steps begin at.
+    /// The index of the root that the steps begin at.
     root: usize,
-    /// That root as places are named: empty for the primary root.
+    /// That root as a place: empty for the primary root.
     base: PathBuf,
     steps: Vec<PathStep>,
     names_directory: bool,
 }
 
-/// One accepted spelling of a root's path.
+/// An accepted spelling of a root's path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RootSpelling<'r> {
-    /// The root, by its place in the workspace.
+    /// The root's index in the workspace.
     pub(super) root: usize,
     /// Absolute.
     pub(super) path: &'r Path,
-    /// The root as places are named: relative to the primary root where it lies beneath that, else absolute.
+    /// The root as a place: relative to the primary root if it is beneath it, otherwise absolute.
     pub(super) base: &'r Path,
 }
 
-/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathStep {
-    /// Into what has this name.
+    /// Into the file of this name.
     Down(OsString),
     /// To the parent.
     Up,
@@ -82,12 +81,12 @@ impl PathRefusal {
         }
     }
 
-    /// As `check` reports it, for the argument `path`, as most file tools call it.
+    /// The refusal as `check` reports it, for the argument `path` of most file tools.
     pub fn into_refusal(self) -> InputRefusal {
         self.into_refusal_at("/path")
     }
 
-    /// The same for an argument of another name.
+    /// The refusal for an argument of another name.
     pub fn into_refusal_at(self, at: &str) -> InputRefusal {
         InputRefusal {
             class: self.class(),
@@ -98,7 +97,7 @@ impl PathRefusal {
 }
 
 impl RequestedPath {
-    /// Applies the rule. `spellings` name the roots, the primary root's own path first.
+    /// Applies the rule. `spellings` are the paths of the roots, the primary root's own path first.
     pub(super) fn parse(given: &str, spellings: &[RootSpelling<'_>]) -> Result<Self, PathRefusal> {
         let text = || given.to_owned();
         if given.is_empty() {
@@ -158,7 +157,7 @@ impl RequestedPath {
         &self.steps
     }
 
-    /// Where the path would lead if there were no links. Good enough to name a place that cannot be looked at.
+    /// The path as if there were no links. It is enough to name a place that cannot be looked up.
     pub fn lexical(&self) -> PathBuf {
         let mut path = self.base.clone();
         for step in &self.steps {
@@ -173,8 +172,8 @@ impl RequestedPath {
     }
 }
 
-/// The roots that `path` lies beneath as written, the deepest first, with what is left of it. A relative path lies
-/// beneath the primary root.
+/// The roots above `path` as written, deepest first, with the rest of the path. A relative path is beneath the primary
+/// root.
 pub(super) fn beneath<'p, 's>(
     path: &'p Path,
     spellings: &'s [RootSpelling<'s>],
@@ -313,7 +312,7 @@ mod tests {
     }
 
     proptest! {
-        /// The check is on the accepted steps themselves: at no point do they stand above the root.
+        /// Checks the accepted steps themselves: they never go above the root.
         #[test]
         fn accepted_paths_never_climb_above_the_root(given in texts()) {
             if let Ok(path) = parse(&given) {
@@ -329,7 +328,7 @@ mod tests {
             }
         }
 
-        /// A refusal for leaving is never given to a text without `..` or a leading `/`.
+        /// A text without `..` or a leading `/` is never refused for leaving the root.
         #[test]
         fn plain_names_are_never_called_an_escape(given in "[a-z./]{1,20}") {
             if let Err(refusal) = parse(&given) {

@@ -1,7 +1,8 @@
-//! Paths that ask before they are changed, even where writing is allowed: what runs code or opens doors for
-//! whoever works in the folder later.
+//! Paths that ask before they are changed, even if writing is allowed: files that run code, or open access, for people
+//! who later work in the folder.
 //!
-//! The file tools turn a match into a caution of the call's effects; the launcher binds what exists read-only.
+//! The file tools turn a match into a caution of the call's effects. The launcher mounts existing protected paths
+//! read-only.
 
 mod places;
 mod repository;
@@ -24,14 +25,14 @@ use self::{
     repository::changed_repository,
 };
 
-/// How many names of a root are looked at for protected ones that have no fixed name.
+/// How many names of a root are compared with patterns of protected names.
 const NAMES_LOOKED_AT: usize = 10_000;
 
 /// Why a place is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlaceWarning {
     pub(crate) effect: PlaceEffect,
-    /// One sentence, for a person who is asked.
+    /// One sentence for the operator who is asked.
     pub(crate) reason: Cow<'static, str>,
 }
 
@@ -44,7 +45,7 @@ impl PlaceWarning {
     }
 }
 
-/// Which paths ask before they are changed.
+/// The paths that ask before they are changed.
 #[derive(Clone, Debug, Default)]
 pub struct PathProtection {
     standard: bool,
@@ -54,20 +55,20 @@ pub struct PathProtection {
     files: Vec<PathBuf>,
 }
 
-/// A pattern that cannot be read.
+/// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("`{pattern}` is not a pattern of paths")]
 pub struct ProtectionPatternError {
-    /// As given.
+    /// The pattern as given.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The error of the pattern.
     #[source]
     pub source: globset::Error,
 }
 
 impl PathProtection {
-    /// What runs code or opens doors later: version control data, pipelines, hooks, settings of editors, agents and
-    /// this host, start-up files of shells, keys.
+    /// Paths that run code or open access later: version control data, pipelines, hooks, settings of editors, agents
+    /// and this host, start-up files of shells, keys.
     pub fn standard() -> Self {
         Self {
             standard: true,
@@ -75,7 +76,7 @@ impl PathProtection {
         }
     }
 
-    /// Nothing.
+    /// No protection.
     pub fn none() -> Self {
         Self::default()
     }
@@ -92,7 +93,7 @@ impl PathProtection {
         );
         let mut globs = GlobSetBuilder::new();
         for pattern in &self.patterns {
-            // With `deploy/**` the directory itself too: moving it away changes all that is in it.
+            // With `deploy/**` the directory itself, too: moving it away changes everything in it.
             for text in [Some(pattern.as_str()), pattern.strip_suffix("/**")]
                 .into_iter()
                 .flatten()
@@ -112,22 +113,22 @@ impl PathProtection {
         Ok(self)
     }
 
-    /// Adds one file by its absolute path, such as the configuration this host was started with, or a folder with
-    /// everything in it, such as a module that it runs.
+    /// Adds a file by its absolute path, such as the configuration of this host, or a folder with everything in it,
+    /// such as a module that it runs.
     #[must_use]
     pub fn with_file(mut self, absolute: PathBuf) -> Self {
         self.files.push(absolute);
         self
     }
 
-    /// Leaves version control data open: commits write there.
+    /// Leaves version control data unprotected, because commits write there.
     #[must_use]
     pub fn without_repositories(mut self) -> Self {
         self.repositories_open = true;
         self
     }
 
-    /// Why `place` is protected: a path relative to its root, or an absolute one for the files that were named.
+    /// The warning for `place`: a path relative to its root, or an absolute path for the files that were added.
     pub(super) fn warning(&self, place: &Path) -> Option<PlaceWarning> {
         if place.has_root() {
             let named = self.files.iter().any(|file| place.starts_with(file));
@@ -147,8 +148,8 @@ impl PathProtection {
         }
     }
 
-    /// The folder that is a repository by what is in it, and not by a name, and that changes at these absolute paths are
-    /// about. `exists` tells what is there already.
+    /// The folder that is a repository by its content, and not by its name, and that changes at these absolute paths
+    /// affect. `exists` checks for existing files.
     pub(super) fn changed_repository<'c>(
         &self,
         changed: &'c [PathBuf],
@@ -164,7 +165,7 @@ impl PathProtection {
         self.standard && !self.repositories_open
     }
 
-    /// Protected paths that exist in `root`, which lies at `path`: known names and the fixed beginnings of patterns.
+    /// Protected paths that exist in `root`, which is at `path`: known names and the fixed beginnings of patterns.
     pub fn existing(&self, root: &Dir, path: &Path) -> Vec<ProtectedPath> {
         let names = self.names_at_top(root);
         let exists = |place: &Path| {
@@ -212,7 +213,7 @@ impl PathProtection {
             .collect()
     }
 
-    /// The names right in a root; `None` where there are too many to look at, or where none counts.
+    /// The names at the top of a root; `None` if there are too many, or if no pattern needs them.
     fn names_at_top(&self, root: &Dir) -> Option<HashSet<OsString>> {
         let entries = if self.standard {
             root.entries().ok()
@@ -227,7 +228,7 @@ impl PathProtection {
         (names.len() <= NAMES_LOOKED_AT).then_some(names)
     }
 
-    /// What makes a root itself a repository.
+    /// The files that make a root itself a repository.
     fn of_bare_repository(&self, root: &Dir) -> Vec<(PathBuf, PlaceEffect, &'static str)> {
         let exists = |name: &str| {
             root.symlink_metadata(name)
@@ -252,7 +253,7 @@ impl PathProtection {
         self.repositories_open && REPOSITORIES.contains(&place.path)
     }
 
-    /// The place of the list that a relative path lies in; of several one that runs code.
+    /// The listed place that a relative path is in. Of several, one that runs code.
     fn known_place(&self, place: &Path) -> Option<&'static ProtectedPlace> {
         let names: Vec<&str> = place
             .components()
@@ -277,20 +278,20 @@ impl PathProtection {
 /// A protected path that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedPath {
-    /// Absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// What a change there brings about.
+    /// The effect of a change there.
     pub effect: PlaceEffect,
-    /// For the person who is asked.
+    /// The reason for the operator who is asked.
     pub reason: &'static str,
 }
 
-/// The list by first names, since every path that is changed is looked up.
+/// The list by first names, because every changed path is looked up.
 static INDEX: LazyLock<PlaceIndex> = LazyLock::new(PlaceIndex::of_all);
 
 struct PlaceIndex {
     by_first_name: HashMap<&'static str, Vec<(&'static ProtectedPlace, Vec<&'static str>)>>,
-    /// By how a name begins and ends.
+    /// By the beginning and the end of a name.
     unfixed: Vec<(&'static ProtectedPlace, &'static str, &'static str)>,
 }
 
@@ -345,7 +346,7 @@ impl PlaceIndex {
     }
 }
 
-/// Those of the names in a root that are protected by how they begin or end.
+/// The names in a root that are protected by their beginning or end.
 fn unfixed(
     names: Option<&HashSet<OsString>>,
 ) -> impl Iterator<Item = (PathBuf, PlaceEffect, &'static str)> {
@@ -359,7 +360,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// What a pattern says before its first wildcard, by whole names; `None` where it begins with one.
+/// The part of a pattern before its first wildcard, by whole names; `None` if it begins with one.
 fn fixed_beginning(pattern: &str) -> Option<PathBuf> {
     let fixed: PathBuf = pattern
         .split('/')

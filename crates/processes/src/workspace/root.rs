@@ -11,16 +11,15 @@ use toolpost_model::ResourceAccess;
 
 use super::WorkspaceError;
 
-/// A directory that is held open.
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {
     pub(super) dir: Dir,
     /// Absolute and without links. The name in records and messages.
     pub(super) path: PathBuf,
-    /// Absolute, but spelled as the operator gave it: callers were told this name and will use it.
+    /// Absolute, as the operator wrote it: callers were given this name and use it.
     pub(super) given: PathBuf,
     pub(crate) access: ResourceAccess,
-    /// Device and inode: what it is, whatever name leads to it.
+    /// Device and inode, which identify the directory under any name.
     pub(super) identity: (u64, u64),
 }
 
@@ -45,8 +44,8 @@ impl WorkspaceRoot {
         })
     }
 
-    /// A path that leads to this directory for whoever can take only a path: through the descriptor, so that it is the
-    /// directory that is held and not what has its name by now. Without `/proc` the name must do.
+    /// A path to this directory, for code that can only take a path. It goes through the descriptor, so that it is the
+    /// directory that is held open and not the one that has its name now. Without `/proc` it is the name.
     pub(crate) fn reachable_path(&self) -> PathBuf {
         let held = PathBuf::from(format!("/proc/self/fd/{}", self.dir.as_raw_fd()));
         match stat(&held) {

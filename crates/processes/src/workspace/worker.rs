@@ -1,8 +1,8 @@
-//! Where the file tools' blocking work runs, and how it learns that nobody waits for it any more.
+//! Runs the blocking work of the file tools, and stops it when its result is no longer needed.
 //!
-//! Every file operation goes through [`on_worker`]: a few threads of the workspace's own. Tokio's blocking pool
-//! would do the work as well, but its threads are shared with everybody and so cannot be confined for good; ours
-//! can, as a second wall behind the path rules.
+//! Every file operation goes through [`on_worker`], on a few threads of the workspace. Tokio's blocking pool could do
+//! the work, but other code shares its threads, so they cannot be confined for good. These threads can, as a second
+//! wall behind the path rules.
 
 use std::{
     collections::VecDeque,
@@ -30,10 +30,11 @@ use super::{
     named::{ExistingPathEntry, cautions_beneath},
 };
 
-/// Most threads of one workspace. Disks gain nothing from more, and a hung network mount holds up no others.
+/// The most threads of one workspace. Disks gain nothing from more, and a hung network mount does not block other
+/// pools.
 const THREADS: usize = 8;
 
-/// Runs blocking work apart from the async threads.
+/// Runs blocking work on a worker thread.
 pub async fn on_worker<T, W>(
     workspace: &Workspace,
     context: CallContext,
@@ -51,8 +52,10 @@ where
         abandoned,
     };
     let workers = workspace.workers();
-    // Whoever finds all threads busy waits here and not in the queue: a call that is given up in the meantime
-    // leaves nothing behind.
+    // If all threads are busy, the call waits for a permit and not in the queue. If its future is dropped while it
+    // waits, nothing remains of it; a queued job would remain with its context and run before the jobs of other
+    // callers. The job owns the permit until it ends, even if its caller is gone by then, so the queue never has more
+    // jobs than there can be threads.
     let place = workers.places.clone().acquire_owned().await;
     let place = place.map_err(|_| worker_stopped("was shut down"))?;
     let (answer, result) = oneshot::channel();
@@ -72,11 +75,11 @@ fn worker_stopped(what: &str) -> ToolFailure {
     ToolFailure::new(format!("the file worker {what} before it was done")).code("worker_stopped")
 }
 
-/// The threads of one workspace. They are made when they are needed and end when this is dropped; what they are
-/// doing then is ended by its stop sign.
+/// The threads of one workspace. They are started when needed and end when this is dropped. The stop sign of their
+/// present work ends it.
 pub(crate) struct FileWorkers {
     shared: Arc<FileWorkerPool>,
-    /// One for each thread there can be, so that the queue is never longer than that.
+    /// One permit per possible thread, so that the queue is never longer than that.
     places: Arc<Semaphore>,
 }
 
@@ -115,7 +118,7 @@ impl FileWorkers {
         if queue.jobs.len() > queue.idle && queue.threads < THREADS {
             match self.start() {
                 Ok(()) => queue.threads += 1,
-                // One of the others comes to it later.
+                // One of the running threads takes the job later.
                 Err(_) if queue.threads > 0 => {}
                 Err(error) => {
                     queue.jobs.pop_back();
@@ -154,11 +157,11 @@ impl std::fmt::Debug for FileWorkers {
 }
 
 impl FileWorkerPool {
-    /// A thread's whole life.
+    /// The loop of a thread.
     fn work(&self) {
         confine(&self.roots);
         while let Some(job) = self.next() {
-            // The caller sees its answer missing; the thread lives on.
+            // The caller gets an error because the answer is missing; the thread goes on.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
@@ -180,8 +183,8 @@ impl FileWorkerPool {
     }
 }
 
-/// Locks the calling thread to the roots, for good. A second wall: a kernel without Landlock does without it, and the
-/// path rules hold all the same. Within a writable root it cannot shut off a read-only one; there the rules are alone.
+/// Confines the calling thread to the roots for good. This is a second wall: without Landlock it is missing, and the
+/// path rules still apply. It cannot close a read-only root inside of a writable one; there only the path rules apply.
 fn confine(roots: &[Arc<WorkspaceRoot>]) {
     let root = |root: &Arc<WorkspaceRoot>| toolpost_sandbox::SandboxRoot {
         path: root.reachable_path(),
@@ -191,26 +194,27 @@ fn confine(roots: &[Arc<WorkspaceRoot>]) {
     toolpost_sandbox::confine_thread(&roots);
 }
 
-/// Tells running work to stop: the call was canceled, or its future was dropped at the deadline. Without the
-/// latter a write could still be committed after the caller was told that it timed out.
+/// Stops running work: the call was canceled, or its future was dropped at the deadline. A blocking thread does not
+/// notice the drop by itself; without this sign a write could be committed after the caller was told that the call
+/// timed out.
 pub struct StopSign {
     context: CallContext,
     abandoned: Arc<AtomicBool>,
-    /// Asked once: most calls are under no such rule, and a search asks for every file.
+    /// Read once, because most calls have no path rules and a search checks every file.
     has_path_rules: bool,
 }
 
-/// The call was told to stop.
+/// The call was canceled.
 #[derive(Debug, thiserror::Error)]
 #[error("the call was canceled before anything was changed")]
 pub struct CallStopError;
 
-/// Why a piece of work ended early. The caller knows the path and makes its own error of this.
+/// Why work ended early. The caller turns this into an error with the path.
 #[derive(Debug)]
 pub enum FileWorkInterruption {
-    /// The call was told to stop.
+    /// The call was canceled.
     Stopped(CallStopError),
-    /// The system said no.
+    /// The system's error.
     Io(io::Error),
 }
 
@@ -227,7 +231,7 @@ impl From<io::Error> for FileWorkInterruption {
 }
 
 impl StopSign {
-    /// Fails once the work should stop. Ask before every chunk and right before a change becomes visible.
+    /// Fails if the work should stop. Call it before every chunk and right before a change becomes visible.
     pub fn check(&self) -> Result<(), CallStopError> {
         match self.context.is_canceled() || self.abandoned.load(Ordering::Relaxed) {
             true => Err(CallStopError),
@@ -235,8 +239,7 @@ impl StopSign {
         }
     }
 
-    /// Fails where `place` is protected and the call was decided without knowing it: its name meant something else
-    /// then.
+    /// Fails if `place` is protected and the decision did not cover that, because the name led to another place then.
     pub fn as_decided(
         &self,
         workspace: &Workspace,
@@ -252,7 +255,7 @@ impl StopSign {
         }
     }
 
-    /// The same for a directory and all that is in it, under each of its `places`.
+    /// Like [`as_decided`](Self::as_decided), for a directory with everything in it, under each of its `places`.
     pub fn as_decided_beneath(
         &self,
         workspace: &Workspace,
@@ -289,25 +292,25 @@ impl StopSign {
         }
     }
 
-    /// Whether rules keep some paths from this call.
+    /// Whether rules close some paths to this call.
     pub fn has_path_rules(&self) -> bool {
         self.has_path_rules
     }
 
-    /// Whether rules let the call use a place that it met.
+    /// Whether rules let the call use a place that it found.
     pub fn may(&self, workspace: &Workspace, place: &Path, access: ResourceAccess) -> bool {
         !self.has_path_rules || self.context.may_use(&workspace.absolute(place), access)
     }
 
-    /// Whether at a place, or beneath it, there can be something that rules keep from the call.
+    /// Whether a path that rules close to the call can be at a place or beneath it.
     pub fn may_meet_kept(&self, workspace: &Workspace, place: &Path) -> bool {
         let place = workspace.absolute(place);
         let meets = |kept: &PathBuf| kept.starts_with(&place) || place.starts_with(kept);
         self.has_path_rules && self.context.kept_places().iter().any(meets)
     }
 
-    /// Fails where rules keep `place` from the call. What the call was decided on passes; this is for what its name
-    /// means by now.
+    /// Fails if rules close `place` to the call. The decision covered the path as it was then; this covers the place
+    /// that the name leads to now.
     pub fn require(
         &self,
         workspace: &Workspace,
@@ -322,7 +325,7 @@ impl StopSign {
         }
     }
 
-    /// Finds what `given` names and its real path, for a call that may read it.
+    /// Resolves `given` to its real path and target, for a call that may read it.
     pub fn locate_readable(
         &self,
         workspace: &Workspace,
@@ -343,7 +346,7 @@ impl StopSign {
         }
     }
 
-    /// `rest` is missing in `parent`, which lies at `at`. Suggests names that the call may read.
+    /// The error for `rest`, which is missing in `parent` at `at`. Suggests names that the call may read.
     pub fn not_found(
         &self,
         workspace: &Workspace,
@@ -356,19 +359,19 @@ impl StopSign {
         })
     }
 
-    /// When the call will be told to stop.
+    /// The deadline of the call.
     pub fn deadline(&self) -> Instant {
         self.context.deadline()
     }
 
-    /// Says how far the work got.
+    /// Reports the progress of the work.
     pub fn progress(&self, progress: ToolProgress) {
         self.context.progress(progress);
     }
 }
 
 impl CallStopError {
-    /// As the call's result tells it.
+    /// The error as the failure of a call.
     pub fn into_failure(self) -> ToolFailure {
         ToolFailure::of(ErrorClass::Canceled, self.to_string()).untouched()
     }

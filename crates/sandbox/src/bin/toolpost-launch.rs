@@ -1,4 +1,5 @@
-//! A launcher and nothing else, for programs whose own `main` cannot call [`toolpost_sandbox::launch_if_asked`].
+//! A binary that is only a launcher, for programs that cannot call [`toolpost_sandbox::launch_if_asked`] in their own
+//! `main`.
 
 use std::process::ExitCode;
 

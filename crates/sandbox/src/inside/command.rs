@@ -1,4 +1,4 @@
-//! The command: a child that puts the last confines on itself, tells what is in force, and executes.
+//! The command's process: a child that applies the last confines to itself, reports them, and executes the program.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -23,10 +23,14 @@ use crate::job::{PRIVATE_HOME, PRIVATE_TMP};
 use crate::message::{self, LaunchOrder, UnixBytes};
 use crate::{probe, sys};
 
-/// More rules than this are not worth their time at every start.
+/// Applying more Landlock rules than this at every start takes too long.
 const MOST_RULES: usize = 512;
 
-/// Returns when the command is being executed, or with the reason why it is not.
+/// Returns when the program is being executed, or with the reason why it is not.
+///
+/// The parent learns this from a pipe that closes on `execve`. The child first writes the confines that are in force;
+/// then either `execve` succeeds, which closes the pipe, or the child writes its error. The report alone is not enough:
+/// it could claim that a command ran whose program is missing.
 pub(super) fn start(
     order: &LaunchOrder,
     built: &SandboxBuildFindings,
@@ -41,7 +45,7 @@ pub(super) fn start(
     drop((speaks, stdin));
     match hear(&answers) {
         Ok(Ok(applied)) => match hear::<LauncherFailure>(&answers) {
-            // The kernel closed the other end when it executed the command.
+            // The kernel closed the other end when it executed the program.
             Err(_) => Ok((child, applied)),
             Ok(failure) => Err(failure),
         },
@@ -94,7 +98,8 @@ fn prepare(
     stdin: Option<OwnedFd>,
 ) -> Result<AppliedSandbox, LauncherFailure> {
     let _ = rustix::process::setsid();
-    // Ends with the keeper, should that be killed; for the rest of the tree there is the namespace or the host.
+    // If the keeper is killed, the command ends with it. The rest of the tree ends with the namespace, or the host
+    // kills it.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     take_stdin(stdin).map_err(at("connect standard input"))?;
     rustix::process::umask(Mode::from_raw_mode(built.mask));
@@ -126,7 +131,7 @@ fn take_stdin(stdin: Option<OwnedFd>) -> Result<(), Errno> {
 fn limit(order: &LaunchOrder) -> Result<(), Errno> {
     let limits = &order.limits;
     let set = |resource, wanted: u64| {
-        // A host may itself be bound more tightly, and nobody can go beyond that.
+        // The host itself may have a lower hard limit, which cannot be raised.
         let bound = rustix::process::getrlimit(resource)
             .maximum
             .map_or(wanted, |most| most.min(wanted));
@@ -148,13 +153,15 @@ fn limit(order: &LaunchOrder) -> Result<(), Errno> {
         set(Resource::Nproc, limits.processes)?;
     }
     if order.counting.memory.is_none() {
-        // Not the address space, of which many runtimes reserve far more than they use.
+        // Limits the data segment and not the address space, of which many runtimes reserve far more than they use.
         set(Resource::Data, limits.memory_bytes)?;
     }
     Ok(())
 }
 
-/// Privileges, then files, then system calls, which the two before still need.
+/// Applies the confines to this process. The order is fixed: without `no_new_privs` an unprivileged process may install
+/// neither Landlock nor a filter, and the filter comes last, because it refuses system calls that the steps before it
+/// need. The privileges are read back at the end, since only then all of them are in force.
 fn confine(order: &LaunchOrder) -> Result<ConfinementStatus, LauncherFailure> {
     let mut found = ConfinementStatus::default();
     if order.profile == SandboxProfile::None || order.tier == SandboxTier::N {
@@ -206,7 +213,7 @@ fn build_fence(
     };
     let mut fence = LandlockFence::new(tcp, OutsideProcesses::OutOfReach)?;
     if isolated {
-        // Everything that is there was put there to be read.
+        // All files in the new root were put there for the command to read.
         fence = fence.allow(Path::new("/"), fence::reading() | fence::talking())?;
         for path in [PRIVATE_TMP, "/dev/shm"] {
             fence = fence.allow(Path::new(path), fence::writing())?;
@@ -232,7 +239,7 @@ fn build_fence(
     fence.close()
 }
 
-/// A place the order names, which may lie in the hands of earlier commands.
+/// Allows a path that the order names. Earlier commands may have replaced it.
 fn allow_named(
     fence: LandlockFence,
     order: &LaunchOrder,
@@ -242,13 +249,13 @@ fn allow_named(
     match room::open_beneath_root(order, path) {
         Ok(Some(opened)) => fence.allow_opened(opened, access),
         Ok(None) => fence.allow(path, access),
-        // A link, or gone.
+        // A link, or missing.
         Err(_) => Ok(fence),
     }
 }
 
-/// What may be read where nothing can be hidden by a mount; and how many secrets lie in there that could not be left
-/// out.
+/// The places to allow for reading if no mount can hide anything, and the number of secrets in them that could not be
+/// left out.
 fn readable_places(order: &LaunchOrder) -> (Vec<PathBuf>, usize) {
     let hidden: Vec<PathBuf> = order
         .masked
@@ -320,7 +327,7 @@ fn execute(order: &LaunchOrder) -> Errno {
     last
 }
 
-/// The program where it is named, or in every directory of the command's own path.
+/// The program as named if it has a slash, or its name in every directory of the command's own `PATH`.
 fn candidates(order: &LaunchOrder, program: &UnixBytes) -> Vec<PathBuf> {
     if program.bytes().contains(&b'/') {
         return vec![program.path().to_owned()];
@@ -340,7 +347,8 @@ fn candidates(order: &LaunchOrder, program: &UnixBytes) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A variable as the system wants it. Without a `/tmp` of its own the command is told where its directory really is.
+/// A variable in the system's form. In a job without a private `/tmp`, the value gets the real path of its temporary
+/// directory.
 fn spell(order: &LaunchOrder, (name, value): &(UnixBytes, UnixBytes)) -> CString {
     let mut bytes = [name.bytes(), b"="].concat();
     match &order.scratch {

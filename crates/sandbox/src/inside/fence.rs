@@ -1,5 +1,5 @@
-//! Landlock: which files a process may touch, whatever is mounted. The second wall where there are namespaces, and
-//! the only one for files where there are none.
+//! Landlock: the files that a process may access, independent of mounts. With namespaces it is a second wall, and
+//! without them it is the only one for files.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,58 +10,58 @@ use landlock::{
     RulesetStatus, Scope, make_bitflags,
 };
 
-/// The newest version this was written for; the crate leaves out what the kernel does not know.
+/// The newest version that this code was written for. The crate leaves out rights that the kernel does not have.
 const NEWEST: ABI = ABI::V9;
 
-/// May be looked at and executed.
+/// Reading and executing.
 pub(crate) fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST)
 }
 
-/// The names in directories, and not what has them.
+/// Listing the names in directories, without access to the files.
 pub(crate) fn listing() -> BitFlags<AccessFs> {
     AccessFs::ReadDir.into()
 }
 
-/// Everything but making and commanding devices.
+/// Everything except creating and controlling devices.
 pub(crate) fn writing() -> BitFlags<AccessFs> {
     let devices = make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});
     AccessFs::from_all(NEWEST) & !devices
 }
 
-/// Sockets with a path may be connected to.
+/// Connecting to sockets with a path.
 pub(crate) fn talking() -> BitFlags<AccessFs> {
     AccessFs::ResolveUnix.into()
 }
 
-/// Devices such as `/dev/null`.
+/// Using devices such as `/dev/null`.
 pub(crate) fn using() -> BitFlags<AccessFs> {
     make_bitflags!(AccessFs::{ReadFile | WriteFile | ReadDir | Truncate})
 }
 
-/// Whether connections may be opened, as far as Landlock can tell: TCP only.
+/// Whether connections may be opened. Landlock can refuse TCP only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TcpAccess {
     Free,
     Refused,
 }
 
-/// Whether processes outside may be signalled and talked to over nameless sockets.
+/// Whether processes outside may get signals and connections over abstract sockets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutsideProcesses {
     Reachable,
     OutOfReach,
 }
 
-/// A fence being built; nothing is in force before [`LandlockFence::close`].
+/// A set of Landlock rules under construction. Nothing is in force before [`LandlockFence::close`].
 pub(crate) struct LandlockFence {
     rules: RulesetCreated,
 }
 
-/// What is in force.
+/// The enforcement after a fence is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LandlockEnforcement {
-    /// None: nothing is.
+    /// The version in force; `None` if nothing is in force.
     pub(crate) abi: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ impl LandlockFence {
         })
     }
 
-    /// A path that is not there is passed over: nothing can be done to it either.
+    /// Skips a path that does not exist, because a process cannot access it either.
     pub(crate) fn allow(
         self,
         path: &Path,
@@ -109,7 +109,7 @@ impl LandlockFence {
         Ok(self)
     }
 
-    /// Closes it around the calling thread and whatever it starts.
+    /// Applies the rules to the calling thread and everything that it starts.
     pub(crate) fn close(self) -> Result<LandlockEnforcement, RulesetError> {
         let RestrictionStatus {
             ruleset, landlock, ..
@@ -123,9 +123,11 @@ impl LandlockFence {
     }
 }
 
-/// What of a tree may be read if `hidden` may not: Landlock has no exceptions, so the siblings are named instead. Links
-/// among them are left out: a rule would be about what they lead to, which has its own, or is hidden. None if that
-/// would take too many rules.
+/// The parts of a tree that may be read if `hidden` may not; `None` if that would take too many rules.
+///
+/// Landlock rules only allow and never forbid, so a hidden path inside of a readable tree is left out by allowing its
+/// siblings at every level instead. Links among the siblings are left out: a rule for a link applies to its target,
+/// which has a rule of its own or is hidden.
 pub(crate) fn around(tree: &Path, hidden: &[PathBuf], bound: usize) -> Option<Vec<PathBuf>> {
     if hidden.iter().any(|one| tree.starts_with(one)) {
         return Some(Vec::new());

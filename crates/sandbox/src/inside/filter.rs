@@ -1,5 +1,6 @@
-//! Which system calls a command may make. A list of what is refused: commands are arbitrary programs, and a list of
-//! what is allowed would break one of them with every new C library. Workers of our own get the other kind of list.
+//! Filters for system calls. The filter for commands lists the calls that it refuses: commands are arbitrary programs,
+//! and a list of allowed calls would break one of them with every new C library. The filter for Toolpost's own workers
+//! lists the calls that it allows.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ pub(crate) const ARCHITECTURE: TargetArch = TargetArch::aarch64;
 #[cfg(target_arch = "riscv64")]
 pub(crate) const ARCHITECTURE: TargetArch = TargetArch::riscv64;
 
-/// Refused whatever the arguments: looking into other processes, mounts, namespaces, kernel programs and keys, ways
-/// around this filter, clocks, and what only an administrator does.
+/// Refused with any arguments: access to other processes, mounts, namespaces, kernel programs and keys, ways around
+/// this filter, clocks, and calls for administrators.
 const REFUSED: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -85,7 +86,7 @@ const REFUSED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[c_long] = &[];
 
-/// Calls that give a file its mode, and which argument that is.
+/// Calls that set a file's mode, and the index of that argument.
 const LENDING: &[(c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -98,24 +99,24 @@ const LENDING: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
 ];
-/// The same number everywhere; newer than some C libraries.
+/// The number is the same on all architectures. Some C libraries do not have the constant yet.
 const FCHMODAT2: c_long = 452;
 
-/// Calls whose flags or mode stand behind a pointer, where no filter can look. Told that they do not exist, programs
-/// use the older ones.
+/// Calls with flags or a mode behind a pointer, which a filter cannot read. The filter returns that they do not exist,
+/// and programs fall back to the older calls.
 const HIDDEN: [c_long; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
-/// Which sockets may be opened.
+/// The sockets that a command may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketAccess {
-    /// Those of the internet and of this machine's file system. Where they lead is for the namespace to say. Never
-    /// those to a hypervisor, which no namespace confines.
+    /// Internet sockets and local sockets; the network namespace decides where they lead. Sockets to a hypervisor are
+    /// refused, because no namespace confines them.
     Usual,
-    /// None but connected pairs.
+    /// Only connected pairs.
     Pairs,
 }
 
-/// The filter for commands; the last thing to be put in force before the command is executed.
+/// Installs the filter for commands. It is the last confine before the program is executed.
 pub(crate) fn refuse(sockets: SocketAccess) -> Result<(), Errno> {
     let filter = build(
         deny_list(sockets)?,
@@ -126,10 +127,10 @@ pub(crate) fn refuse(sockets: SocketAccess) -> Result<(), Errno> {
     apply(&filter)
 }
 
-/// The filter for workers: what is not listed is refused.
+/// Installs the filter for workers. Calls that are not listed are refused.
 pub(crate) fn allow_only(calls: &[c_long]) -> Result<(), Errno> {
     let mut rules: SyscallRules = calls.iter().map(|call| (*call, Vec::new())).collect();
-    // What aborts a program signals itself, and nobody else.
+    // `abort` signals its own process. Signals to other processes stay refused.
     let own = u64::from(std::process::id());
     let to_itself = Rule::new(vec![test(0, Is::Eq, own)?]).map_err(|_| Errno::INVAL)?;
     rules.insert(libc::SYS_tgkill, vec![to_itself]);
@@ -185,11 +186,11 @@ fn deny_list(sockets: SocketAccess) -> Result<SyscallRules, Errno> {
     ] {
         when(libc::SYS_clone, vec![masked(0, flag as u64, flag as u64)?])?;
     }
-    // Typing into the terminal it was started from.
+    // Typing into the terminal that the host was started from.
     for command in [libc::TIOCSTI as c_ulong, libc::TIOCLINUX as c_ulong] {
         when(libc::SYS_ioctl, vec![test(1, Is::Eq, command)?])?;
     }
-    // Devices; named pipes are made by the same call and stay possible.
+    // Devices. Named pipes are created by the same call and stay allowed.
     for kind in [libc::S_IFCHR, libc::S_IFBLK] {
         when(
             libc::SYS_mknodat,
@@ -201,8 +202,8 @@ fn deny_list(sockets: SocketAccess) -> Result<SyscallRules, Errno> {
             vec![masked(1, u64::from(libc::S_IFMT), u64::from(kind))?],
         )?;
     }
-    // Programs that lend their owner's rights to whoever starts them. In here they lend nothing, but what lies in a
-    // root is found by others too.
+    // Set-user-ID and set-group-ID programs run with their owner's rights. They have no effect in the sandbox, but
+    // files in a root can also be run outside of it.
     for bit in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
         let lends = |argument| masked(argument, bit, bit);
         for (call, mode) in LENDING {
@@ -216,7 +217,7 @@ fn deny_list(sockets: SocketAccess) -> Result<SyscallRules, Errno> {
     }
     match sockets {
         SocketAccess::Pairs => {
-            // One end of a pair of datagram sockets can be sent from to any socket with a path.
+            // A datagram socket of a pair can send to any socket with a path.
             when(
                 libc::SYS_socketpair,
                 vec![masked(1, 0xf, libc::SOCK_DGRAM as u64)?],
@@ -235,7 +236,8 @@ fn deny_list(sockets: SocketAccess) -> Result<SyscallRules, Errno> {
                 .map(|family| test(0, Is::Ne, *family as u64))
                 .collect::<Result<_, _>>()?;
             when(libc::SYS_socket, others)?;
-            // Asking for addresses is a protocol of this family; the others configure the kernel.
+            // Only the routing protocol of this family is allowed, which programs use to list addresses. The others
+            // configure the kernel.
             let netlink = test(0, Is::Eq, libc::AF_NETLINK as u64)?;
             when(
                 libc::SYS_socket,
@@ -254,7 +256,8 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<Condition, Errno> {
     test(argument, Is::MaskedEq(mask), value)
 }
 
-/// The second numbering of x86-64 would offer every call again under another number, so it is missing too.
+/// Makes calls look missing. The second numbering of x86-64 would offer every call under another number, so all of it
+/// is missing, too.
 fn pretend_missing() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const IF_EQUAL: u16 = 0x15;

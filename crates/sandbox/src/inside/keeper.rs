@@ -1,4 +1,4 @@
-//! Watching: the command until it ends, what it leaves behind, and the host, whose end is everybody's.
+//! Watches the command until it ends, then kills its remaining processes. If the host ends, it kills everything.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -14,16 +14,16 @@ use crate::error::LauncherFailure;
 use crate::message::{LaunchOrder, LauncherMessage, TERMINATE};
 use crate::sys;
 
-/// How everything that was started is found again.
+/// How to find all processes that the command started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessTreeKind {
-    /// This is the first process of a namespace: all others are in it, and die with it.
+    /// This process is the first of a namespace. All others are in it and end with it.
     Namespace,
-    /// They are the descendants of this process, which adopts the orphans among them.
+    /// They are the descendants of this process, which adopts orphans among them.
     Descendants,
 }
 
-/// Runs the command and stays until it, or the host, has ended.
+/// Runs the command and returns after the command or the host has ended.
 pub(super) fn keep(
     control: &OwnedFd,
     order: &LaunchOrder,
@@ -31,11 +31,12 @@ pub(super) fn keep(
     stdin: Option<OwnedFd>,
     tree: ProcessTreeKind,
 ) -> Result<(), LauncherFailure> {
-    // Nobody looks into this process, whose memory has the order, nor writes to it.
+    // This process has the order in its memory, so other processes must neither read nor write it.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let children = sys::child_signals().map_err(at("watch children"))?;
     let (command, applied) = command::start(order, built, stdin)?;
-    // The pipes are the command's alone from here on.
+    // From here on only the command holds its pipes open. A reader of the output would otherwise see no end of file as
+    // long as this process watches the rest of the tree.
     nothing()
         .and_then(|nothing| release_output(&nothing))
         .map_err(at("let go of the command's output"))?;
@@ -52,7 +53,10 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// None: the host is gone, or wants everything gone.
+/// Waits for the command's end; `None` if the host is gone or orders the end of everything.
+///
+/// The host's death shows as end of file on the control socket. The parent-death signal is no alternative: it fires
+/// when the *thread* that started this process ends, and the host's runtime starts and ends threads at any time.
 fn watch(
     control: &OwnedFd,
     children: &OwnedFd,
@@ -86,7 +90,7 @@ fn watch(
     }
 }
 
-/// Collects all that have ended; the command's status if it is among them.
+/// Collects all ended children, and returns the command's status if it is among them.
 fn reap(command: Pid) -> Option<WaitStatus> {
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
         if pid == command {
@@ -112,19 +116,21 @@ impl ProcessTreeKind {
         }
     }
 
-    /// Returns when nothing is left.
+    /// Returns when no process is left.
     fn kill(self) {
         match self {
-            // The kernel does it when this process exits, and lets nobody wait for it before that is done.
+            // The kernel kills them when this process exits, and reports the exit to its parent only after that.
             Self::Namespace => {}
             Self::Descendants => loop {
-                // Mostly nothing is left, and then nobody has to be looked for.
+                // In most cases no process is left, and the search through `/proc` is not needed.
                 match rustix::process::wait(WaitOptions::NOHANG) {
                     Ok(Some(_)) | Err(Errno::INTR) => continue,
                     Ok(None) => {}
                     Err(_) => return,
                 }
-                // Whoever forks while being killed is found in the next round: orphans come to this process.
+                // A process may fork while the others are killed. Its orphaned child comes to this process, and the
+                // next round finds it. The loop ends when there is no child to wait for, and not when one pass over
+                // `/proc` found nothing: a pass is no snapshot.
                 for pid in descendants() {
                     let _ = rustix::process::kill_process(pid, Signal::KILL);
                 }
@@ -134,7 +140,7 @@ impl ProcessTreeKind {
     }
 }
 
-/// All processes that come from this one, from what the kernel says of everybody's parent.
+/// All descendants of this process, from the parent ids in `/proc`.
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for name in names_in(Path::new("/proc")).unwrap_or_default() {
@@ -166,23 +172,24 @@ fn parent_of(pid: i32) -> Option<i32> {
     let mut text = [0; 512];
     let length = rustix::io::read(&stat, &mut text).ok()?;
     let text = String::from_utf8_lossy(&text[..length]).into_owned();
-    // The name comes before, in brackets, and may hold anything.
+    // The name comes first, in brackets, and may contain anything.
     let (_, after) = text.rsplit_once(')')?;
     after.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The host's own child waits here for the first process of the namespace, and through it for all the rest.
+/// The host's child waits here for the first process of the namespace, and thereby for all processes in it.
 pub(super) fn outlast(first: Pid, nothing: &OwnedFd) {
     let _ = release_output(nothing);
     while let Err(Errno::INTR) = rustix::process::waitpid(Some(first), WaitOptions::empty()) {}
 }
 
-/// The parent is the launcher's outer process, which has one thread; a host's thread that ends means nothing here.
+/// The parent is the launcher's outer process, which has one thread, so the signal does not fire when a thread of the
+/// host ends.
 pub(super) fn die_with_parent() -> Result<(), Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
 }
 
-/// Standard streams that hold nobody's pipe open.
+/// Replaces the standard streams, so that this process holds no pipe open.
 fn release_output(nothing: &OwnedFd) -> Result<(), Errno> {
     rustix::stdio::dup2_stdin(nothing)?;
     rustix::stdio::dup2_stdout(nothing)?;

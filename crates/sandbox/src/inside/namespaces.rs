@@ -1,4 +1,4 @@
-//! Views of the machine of the job's own: processes, mounts, network, and the rest that costs nothing.
+//! The job's own namespaces: processes, mounts, network, and others that cost nothing.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use super::{at, write_file};
 use crate::error::LauncherFailure;
 use crate::sys;
 
-/// Makes the namespaces; the next child is the first process in them. True if it took a user namespace, as it does
-/// for anybody but root.
+/// Creates the namespaces. The next child is the first process in them. Returns true if a user namespace was needed, as
+/// for every user except root.
 pub(super) fn enter(profile: SandboxProfile) -> Result<bool, LauncherFailure> {
     let mut flags = UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
@@ -22,12 +22,12 @@ pub(super) fn enter(profile: SandboxProfile) -> Result<bool, LauncherFailure> {
     }
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
-    // Root in a container often may not, and then is like anybody else.
+    // Root in a container often lacks the right, and then needs a user namespace, too.
     if user == 0 && sys::unshare(flags).is_ok() {
         return Ok(false);
     }
     sys::unshare(flags | UnshareFlags::NEWUSER).map_err(at("make namespaces"))?;
-    // The same names inside as outside, so that files keep their owners.
+    // Ids are the same inside and outside, so that files keep their owners.
     let write = |file: &str, text: String| {
         write_file(Path::new(file), text.as_bytes()).map_err(at("map users into the namespace"))
     };
@@ -37,7 +37,7 @@ pub(super) fn enter(profile: SandboxProfile) -> Result<bool, LauncherFailure> {
     Ok(true)
 }
 
-/// Inside, before anything is given up.
+/// Finishes the namespaces from the inside, while capabilities are still there.
 pub(super) fn settle(profile: SandboxProfile) -> Result<(), LauncherFailure> {
     let _ = rustix::process::setsid();
     if !shares_network(profile) {

@@ -1,20 +1,20 @@
-//! Giving up what a process could do, for good, and reading back from the kernel that it is so.
+//! Drops the privileges of a process for good, and reads the result back from the kernel.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// No program executed from here on can gain anything by being set-user-id or having capabilities of its own.
+/// No program executed from here on can gain privileges by set-user-ID bits or file capabilities.
 pub(crate) fn no_new_privileges() -> Result<(), Errno> {
     rustix::thread::set_no_new_privs(true)
 }
 
-/// Gives up every capability. A root without them still owns root's files, which is why secrets are masked.
+/// Drops every capability. Root without capabilities still owns root's files, which is why secrets are masked.
 pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     let _ = rustix::thread::clear_ambient_capability_set();
     for number in 0..64 {
-        // Past the last one that the kernel knows, or without the right to touch the bounding set. What is left is
-        // read back afterwards.
+        // Either past the last capability of the kernel, or without the right to change the bounding set. The remaining
+        // set is read back afterwards.
         if rustix::thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(
             1 << number,
         ))
@@ -32,12 +32,12 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     rustix::thread::set_capabilities(None, sets)
 }
 
-/// What the kernel says of this process.
+/// The kernel's view of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PrivilegeStatus {
-    /// Not a single capability is held or could be got by executing something.
+    /// The process has no capability and cannot get one by executing a program.
     pub(crate) powerless: bool,
-    /// Executing gains nothing.
+    /// Executing a program adds no privileges.
     pub(crate) no_new_privileges: bool,
     /// A system call filter is in force.
     pub(crate) filtered: bool,
@@ -66,7 +66,8 @@ impl PrivilegeStatus {
         let empty =
             |name| value(name).len() == 16 && value(name).bytes().all(|digit| digit == b'0');
         let held = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
-        // The bounding set only says what executing could add, and then nothing can.
+        // The bounding set limits only the capabilities that executing a program could add, and with `no_new_privs`
+        // that is none.
         let powerless = held.into_iter().all(empty) && (empty("CapBnd") || no_new_privileges);
         Self {
             powerless,

@@ -1,4 +1,4 @@
-//! What the launcher tells of the confines: what it did, as far as the kernel confirms it, and what is missing.
+//! The launcher's report: the confines that it applied and the kernel confirms, and those that are missing.
 
 use toolpost_model::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
 
@@ -8,18 +8,18 @@ use super::{SandboxBuildFindings, is_isolated};
 use crate::job::PROTECTED_WRITABLE;
 use crate::message::LaunchOrder;
 
-/// Landlock versions that brought what a process without namespaces depends on.
+/// The Landlock versions with features that a process without namespaces depends on.
 const TRUNCATION: u32 = 3;
 const SIGNALS: u32 = 6;
 const SOCKET_PATHS: u32 = 9;
 
-/// What is in force, as found right before executing.
+/// The confines in force, read right before the program is executed.
 #[derive(Debug, Default)]
 pub(super) struct ConfinementStatus {
     pub(super) standing: PrivilegeStatus,
     pub(super) landlock: Option<u32>,
     pub(super) sockets: Option<SocketAccess>,
-    /// Masked paths that can be read all the same.
+    /// The number of masked paths that can still be read.
     pub(super) readable_secrets: usize,
 }
 
@@ -99,7 +99,7 @@ fn processes(order: &LaunchOrder, built: &SandboxBuildFindings) -> Option<Sandbo
             by: by.clone(),
         }),
         Some(_) => None,
-        // The kernel does not hold root to it.
+        // This limit does not apply to root.
         None if rustix::process::getuid().is_root() && !built.in_user_namespace => None,
         None => Some(SandboxLimit {
             limit,
@@ -123,7 +123,7 @@ fn memory(order: &LaunchOrder, built: &SandboxBuildFindings) -> Option<SandboxLi
     }
 }
 
-/// Whether everything that is to be protected or masked is. With namespaces nothing would run otherwise.
+/// Whether all protected and masked paths are. With namespaces the command would not have started otherwise.
 pub(super) fn guards_hold(order: &LaunchOrder, found: &ConfinementStatus) -> bool {
     let writes = order.roots.iter().any(|root| root.writable);
     let fenced = found.landlock.is_some() && found.readable_secrets == 0;

@@ -1,6 +1,6 @@
-//! The file system of a job with namespaces: a small root of its own, made of memory, into which the system's
-//! directories, the roots and nothing else are bound. What is not there cannot be reached, so nothing has to be
-//! forbidden by name, apart from the secrets that lie inside of what is bound.
+//! The file system of a job with namespaces: a small root in memory of its own, with bind mounts of the system's
+//! directories, the roots and nothing else. A file that is not bound cannot be reached, so nothing has to be forbidden
+//! by name, apart from secrets inside the bound directories.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,13 +20,13 @@ use crate::job::PRIVATE_HOME;
 use crate::message::{LaunchOrder, UnixBytes};
 use crate::sys::{self, MountDepth};
 
-/// Directories at the top of a system that programs live in. `var` is not among them: services keep their data
-/// there, and as root the command would own it.
+/// Top-level directories that contain programs. `var` is not among them: services keep their data there, and a command
+/// of root would own it.
 pub(crate) const SYSTEM: &[&str] = &[
     "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu",
 ];
 
-/// Single places that programs need beside them, mostly targets of links from `/etc`.
+/// Single paths that programs need, too, mostly targets of links from `/etc`.
 pub(super) const SYSTEM_PLACES: &[&str] = &[
     "/var/lib/ca-certificates",
     "/run/systemd/resolve/stub-resolv.conf",
@@ -55,7 +55,7 @@ const LINKS: &[(&str, &str)] = &[
     ("/run", "/var/run"),
 ];
 
-/// What masked paths are covered with: nobody may read it, and it lies on a read-only mount.
+/// The cover of masked paths: unreadable for all users, on a read-only mount.
 const COVER: &str = "/run/toolpost";
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
@@ -67,7 +67,7 @@ const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
 const WRITABLE: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
-/// What became of the paths the order names.
+/// The result for the paths of the order.
 #[derive(Debug, Default)]
 pub(super) struct PathProtectionReport {
     pub(super) protected: Vec<String>,
@@ -75,7 +75,11 @@ pub(super) struct PathProtectionReport {
     pub(super) missing: Vec<String>,
 }
 
-/// Takes the system apart and moves into the room. The caller is the first process of its process namespace.
+/// Builds the new root and moves into it. The caller is the first process of its process namespace.
+///
+/// The order of the steps is fixed by the kernel. Trees to bind are opened first, while the old root is visible; they
+/// are placed after `pivot_root`. Guards come after all binds, because a later bind would cover them. The root itself
+/// becomes read-only last, because every step before creates mount points in it.
 pub(super) fn furnish(
     order: &LaunchOrder,
     in_user_namespace: bool,
@@ -89,7 +93,7 @@ pub(super) fn furnish(
     } else {
         Vec::new()
     };
-    // Before the old one is out of sight: a user namespace may only make what it can already see.
+    // `proc` must be created while the old one is visible: a user namespace may create only what it can already see.
     let processes = new_file_system("proc", &[], READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     move_in(order)?;
     lay_out(&links, &processes)?;
@@ -112,7 +116,7 @@ pub(super) fn furnish(
     Ok(furnished)
 }
 
-/// One bind: what, and where it will be.
+/// One bind mount with its target path.
 struct BindMount {
     tree: OwnedFd,
     target: PathBuf,
@@ -165,7 +169,7 @@ fn system_links() -> Vec<(PathBuf, PathBuf)> {
     links
 }
 
-/// All that is bound, the outer before the inner, and what was passed over because a link has its name.
+/// All bind mounts, outer before inner, and the paths that were skipped because a link has their name.
 fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), LauncherFailure> {
     let mut wanted: Vec<(PathBuf, MountAttrFlags, MissingPath)> = Vec::new();
     let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
@@ -191,7 +195,7 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
         let attributes = if root.writable { WRITABLE } else { READ_ONLY };
         wanted.push((path.to_owned(), attributes, MissingPath::Fails));
     }
-    // Stable, so that a root comes after a readable path of the same name and wins.
+    // The sort is stable, so that a root comes after a readable path of the same name and wins.
     wanted.sort_by_key(|(path, ..)| path.components().count());
     let mut pieces = Vec::with_capacity(wanted.len());
     let mut passed_over = Vec::new();
@@ -202,7 +206,8 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
         match taken {
             Ok(piece) => pieces.push(piece),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == MissingPath::Fine => {}
-            // Else one command could keep all that follow from being started.
+            // The path is skipped and not an error: otherwise one command could prevent the start of all later ones
+            // with a link.
             Err(Errno::LOOP) if absence == MissingPath::Fine => {
                 passed_over.push(format!(
                     "`{}` leads through a link in a root",
@@ -226,7 +231,7 @@ enum MissingPath {
     Fails,
 }
 
-/// Where nodes cannot be made, the host's own are bound.
+/// Where device nodes cannot be created, the host's nodes are bound.
 fn device_pieces() -> Result<Vec<BindMount>, LauncherFailure> {
     let bind = |(name, ..): &(&str, u32, u32)| {
         let path = Path::new("/dev").join(name);
@@ -256,7 +261,8 @@ fn make_devices() -> Result<(), LauncherFailure> {
     Ok(())
 }
 
-/// A tmpfs becomes the root, and the old root is gone. `/usr` is covered only until then.
+/// Makes a tmpfs the root and detaches the old root. `/usr` is only a mount point that surely exists; the tmpfs covers
+/// it until the pivot.
 fn move_in(order: &LaunchOrder) -> Result<(), LauncherFailure> {
     let bytes = order.limits.tmp_bytes;
     let settings = [
@@ -294,8 +300,8 @@ fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), Laun
     put(&cover.tree, Path::new(COVER)).map_err(at("make a cover"))
 }
 
-/// Protected paths become mounts of their own, so that they can be neither written nor renamed; masked ones are
-/// covered.
+/// Protects and masks the paths of the order. A protected path becomes a mount of its own, which can be neither written
+/// nor renamed. A masked path gets a cover.
 fn guard(order: &LaunchOrder) -> Result<PathProtectionReport, LauncherFailure> {
     let mut furnished = PathProtectionReport::default();
     for path in between_root_and_guarded(order) {
@@ -346,8 +352,10 @@ fn guard(order: &LaunchOrder) -> Result<PathProtectionReport, LauncherFailure> {
     Ok(furnished)
 }
 
-/// Directories on the way from a writable root to what is guarded or bound in it, the outer first. Made mounts of their
-/// own they cannot be renamed; else what is in them would have another name for the next command, and no guard.
+/// Directories between a writable root and the guarded or bound paths in it, outer first. Each is bound onto itself,
+/// because a mount point cannot be renamed. Without that, a command could rename the parent of a protected folder. The
+/// guard is a mount and exists only for this job; the next command would find the folder under a new name that no guard
+/// covers.
 fn between_root_and_guarded(order: &LaunchOrder) -> BTreeSet<PathBuf> {
     let mut between = BTreeSet::new();
     let bound = order
@@ -367,7 +375,7 @@ fn between_root_and_guarded(order: &LaunchOrder) -> BTreeSet<PathBuf> {
         }
         let above = |root: &Path| root != path && path.starts_with(root);
         let roots = order.roots.iter().filter(|root| above(root.path.path()));
-        // The innermost, which says whether it can be written at all.
+        // The innermost root decides whether the path is writable.
         let Some(root) = roots
             .max_by_key(|root| root.path.bytes().len())
             .filter(|root| root.writable)
@@ -404,9 +412,9 @@ fn new_file_system(
     })
 }
 
-/// What lies in a root may have been replaced by another command with a link to anywhere, whether this one may write
-/// there or not, so it is opened without following any. None: it lies in no root, and nobody but the operator can have
-/// changed the way there.
+/// Opens a path inside of a root without following links. Another command may have replaced any part of it with a link,
+/// even if this job may not write there, and the host would then bind a place of the command's choice. `None`: the path
+/// is in no root, so only the operator can have changed the way to it.
 pub(super) fn open_beneath_root(
     order: &LaunchOrder,
     path: &Path,
@@ -418,7 +426,7 @@ pub(super) fn open_beneath_root(
         .chain(&order.shared)
         .map(UnixBytes::path);
     let above = roots.filter(|root| *root != path && path.starts_with(root));
-    // The outermost: everything beneath it is in the commands' hands.
+    // The outermost root: commands may have changed everything beneath it.
     let Some(root) = above.min_by_key(|root| root.components().count()) else {
         return Ok(None);
     };
@@ -460,7 +468,7 @@ fn make_file(path: &Path, mode: u32) -> Result<(), Errno> {
 
 fn make_directory(path: &str, mode: u32) -> Result<(), LauncherFailure> {
     match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
-        // A root may cover the place, and then it is not ours to make.
+        // A root may cover the place, in which case the launcher must not create it.
         Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => Ok(()),
         Err(errno) => Err(LauncherFailure::sandbox(format!("make `{path}`"), errno)),
     }

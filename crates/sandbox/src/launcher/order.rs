@@ -1,4 +1,4 @@
-//! A job as the launcher is told of it, and the launcher's failures as the job's owner is told of them.
+//! Converts a job into the launcher's order, and the launcher's failures into errors of the job.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use crate::job::{Confines, SandboxJob, StderrTarget};
 use crate::machine::ScratchFolder;
 use crate::message::{CountingGroups, LaunchOrder, OrderedRoot, UnixBytes};
 
-/// What no process could be given, and paths that would mean something else elsewhere.
+/// Refuses values that no process can get, and relative paths, which would have another meaning in the launcher.
 pub(super) fn check(job: &SandboxJob) -> Result<(), LaunchError> {
     if job.argv.is_empty() {
         return Err(LaunchError::NoCommand);
@@ -61,10 +61,10 @@ fn speakable(text: &OsStr) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// An order, and what belongs to it that no message can carry.
+/// An order, with the descriptors that a message cannot contain.
 pub(super) struct LaunchPreparation {
     pub(super) order: LaunchOrder,
-    /// Goes along.
+    /// The descriptor that is sent with the order.
     pub(super) pass: Option<OwnedFd>,
     /// The host's end of standard input.
     pub(super) stdin: Option<OwnedFd>,

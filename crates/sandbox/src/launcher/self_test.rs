@@ -1,5 +1,5 @@
-//! Finding out by trying how much this machine can confine: the launcher runs a probe in each kind of confines, the
-//! strongest first, until one holds.
+//! Tests how much this machine can confine: the launcher runs a probe in each tier, the strongest first, until one
+//! holds.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -19,26 +19,26 @@ use crate::machine::ScratchFolder;
 use crate::message::{LauncherMessage, take_frame};
 use crate::probe::{ProbeAttempt, ProbePlan, SelfTestFinding};
 
-/// A probe takes milliseconds; on a machine this busy nothing else would work either.
+/// A probe takes milliseconds. On a machine where it takes longer than this, commands would not work either.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How much this machine can confine, and what was tried to find out.
+/// The result of the self-test: the tier of this machine and the checks behind it.
 #[derive(Clone, Debug)]
 pub struct SelfTest {
-    /// The strongest kind of confines that held.
+    /// The strongest tier that held.
     pub tier: SandboxTier,
-    /// What was tried, the last in the confines that are used.
+    /// All checks; the last ones are of the tier in use.
     pub checks: Vec<Check>,
-    /// Which control groups can be used, in words.
+    /// The usable control groups, in words.
     pub cgroups: String,
     /// Landlock's version, if the kernel has it.
     pub landlock_abi: Option<u32>,
-    /// What the profile `workspace-write` promises and the confines that are used did not give.
+    /// The promises of the profile `workspace-write` that the tier in use does not keep.
     missing: Vec<String>,
 }
 
 impl SelfTest {
-    /// What a profile promises and this machine did not give when it was tried. Empty: everything is in force.
+    /// The promises of a profile that this machine did not keep in the test. Empty if everything is in force.
     pub fn missing(&self, profile: SandboxProfile) -> Vec<String> {
         let concerns = |what: &&String| match profile {
             SandboxProfile::ReadOnly => *what != PROTECTED_WRITABLE,
@@ -50,20 +50,20 @@ impl SelfTest {
     }
 }
 
-/// One thing that was tried.
+/// One check of the self-test.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// In which confines.
+    /// The tier that it ran in.
     pub tier: SandboxTier,
-    /// What must hold.
+    /// The condition that must hold.
     pub name: &'static str,
-    /// It held.
+    /// Whether it held.
     pub ok: bool,
-    /// What came of it.
+    /// The result in words.
     pub detail: String,
 }
 
-/// What an attempt must come to, by tier. `A` needs all; the others those that their means can give.
+/// The expected result of an attempt, by tier. `A` needs all; a lower tier needs those that its means can provide.
 struct Expectation {
     attempt: ProbeAttempt,
     name: &'static str,
@@ -245,7 +245,7 @@ fn probe(means: &LauncherResources, tier: SandboxTier) -> Result<ProbeRunReport,
     let masked = ground.write("home/masked", "secret").map_err(failed)?;
     let protected = ground.write("home/protected", "precious").map_err(failed)?;
     let socket = ground.path().join("socket");
-    // Kept until the probe has ended, so that there is something to connect to.
+    // Kept open until the probe has ended, so that the probe has a socket to connect to.
     let _listens = UnixListener::bind(&socket).map_err(failed)?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).ok();
     let plan = ProbePlan {
@@ -271,7 +271,7 @@ fn probe(means: &LauncherResources, tier: SandboxTier) -> Result<ProbeRunReport,
         .iter_mut()
         .filter(|tried| tried.attempt == ProbeAttempt::WriteOutside)
     {
-        // It may have had a directory of that name to itself, so what counts is what is here.
+        // The probe may have written to a private directory of that name, so only the file on the host counts.
         tried.succeeded = ground.holds("written");
     }
     Ok(probed)
@@ -298,7 +298,7 @@ fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> SandboxJob {
     }
 }
 
-/// Reads the report, then what the probe wrote: small enough for the pipe to hold all of it.
+/// Reads the report, then the output of the probe, which fits into the pipe's buffer.
 fn hear(spawned: &mut LauncherProcess) -> Result<ProbeRunReport, LaunchError> {
     let mut inbox = Vec::new();
     let mut applied = None;

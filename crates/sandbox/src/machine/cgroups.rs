@@ -1,5 +1,5 @@
-//! Control groups: a leaf for each job, which counts its memory and processes and can kill all of them. Both versions
-//! of them, together or alone, as far as this process may use them. Found by trying.
+//! Control groups: a leaf for each job, which counts its memory and processes and can kill all of them. Version 1,
+//! version 2 or both are used, as far as this process may; the code finds that out by trying.
 
 use std::fs;
 use std::io;
@@ -14,29 +14,29 @@ use crate::message::CountingGroups;
 const VERSION_1: &str = "cgroup1";
 const VERSION_2: &str = "cgroup2";
 
-/// The groups in which leaves can be made.
+/// The groups that leaves can be created in.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
-    /// Of version 1, one for each controller.
+    /// Version 1, one group per controller.
     memory: Option<PathBuf>,
     processes: Option<PathBuf>,
-    /// Of version 2.
+    /// Version 2.
     unified: Option<UnifiedCgroup>,
 }
 
 #[derive(Debug)]
 struct UnifiedCgroup {
     group: PathBuf,
-    /// It counts memory and processes; else it can only kill.
+    /// Whether it counts memory and processes; otherwise it can only kill.
     counts: bool,
     kills: bool,
 }
 
-/// What a leaf is wanted for.
+/// The purpose of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CgroupPurpose {
     Counting,
-    /// Also where it can only kill: there is no namespace that would do it.
+    /// Also used if it can only kill, because the job has no namespace that does it.
     CountingAndKilling,
 }
 
@@ -68,7 +68,7 @@ impl Cgroups {
         found
     }
 
-    /// In words, for people.
+    /// A description for people.
     pub(crate) fn describe(&self) -> String {
         let mut parts = Vec::new();
         let mut say = |there: bool, what: &str| {
@@ -99,7 +99,8 @@ impl Cgroups {
         self.memory.iter().chain(&self.processes).chain(unified)
     }
 
-    /// A leaf that could not be made is left out: the launcher's report will say what is not counted.
+    /// Creates a leaf. A group that cannot be created is left out, and the launcher's report lists the uncounted
+    /// limits.
     pub(crate) fn leaf(
         &self,
         host: &HostName,
@@ -112,7 +113,7 @@ impl Cgroups {
             && let Ok(folder) = leaf.make(group, &name)
             && write(&folder, "memory.limit_in_bytes", limits.memory_bytes).is_ok()
         {
-            // Only where swap is counted at all, and only after the other.
+            // Fails on machines that do not count swap. The kernel requires the memory limit to be set first.
             let _ = write(&folder, "memory.memsw.limit_in_bytes", limits.memory_bytes);
             leaf.counting.memory = Some(VERSION_1.to_owned());
             leaf.kills_counted = Some(folder.join("memory.oom_control"));
@@ -141,12 +142,12 @@ impl Cgroups {
     }
 }
 
-/// The groups of one job. Empty where there are none.
+/// The groups of one job; empty if there are none.
 #[derive(Debug, Default)]
 pub(crate) struct JobCgroup {
     folders: Vec<PathBuf>,
     pub(crate) counting: CountingGroups,
-    /// Where the kernel counts what it killed for want of memory.
+    /// The file in which the kernel counts kills at the memory limit.
     kills_counted: Option<PathBuf>,
     kill: Option<PathBuf>,
 }
@@ -172,26 +173,26 @@ impl JobCgroup {
             .is_some_and(|count| count > 0)
     }
 
-    /// Kills all in one go, where the kernel can.
+    /// Kills all members at once, if the kernel can.
     pub(crate) fn kill(&self) {
         if let Some(file) = &self.kill {
             let _ = fs::write(file, "1");
         }
     }
 
-    /// Kills them one by one, for groups that cannot do it themselves.
+    /// Kills the members one by one, for groups without a kill file.
     pub(crate) fn kill_each(&self) {
         self.folders.iter().for_each(|folder| kill_members(folder));
     }
 
-    /// Nothing runs in it.
+    /// Whether the group has no members.
     pub(crate) fn is_empty(&self) -> bool {
         let members =
             |folder: &PathBuf| fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         self.folders.iter().all(|folder| members(folder).is_empty())
     }
 
-    /// False while something is left in it.
+    /// Removes the groups. False while one still has members.
     pub(crate) fn remove(&mut self) -> bool {
         self.folders.retain(|folder| match fs::remove_dir(folder) {
             Ok(()) => false,
@@ -228,8 +229,9 @@ fn can_make_leaves(group: &Path, host: &HostName) -> bool {
     joinable
 }
 
-/// Version 2 counts for children only once their parent says so, and a parent that says so may have no processes of
-/// its own. So where this process is alone in its group, as a service with delegation is, it moves one down.
+/// Lets children of a group be counted. Version 2 counts them only if the parent enables it, and a parent that does may
+/// have no processes of its own. A host that is alone in its group, as a service with delegation, therefore moves
+/// itself into a child group first.
 fn delegate(group: &Path) -> bool {
     let controllers = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
     let has = |name| controllers.split_whitespace().any(|one| one == name);
@@ -265,12 +267,12 @@ fn sweep(group: &Path, host: &HostName) {
         let folder = entry.path();
         let _ = fs::write(folder.join("cgroup.kill"), "1");
         kill_members(&folder);
-        // What is still dying keeps it; the next start tries again.
+        // A group with dying members cannot be removed; the next start tries again.
         let _ = fs::remove_dir(&folder);
     }
 }
 
-/// The folder of the group this process is in: for a controller of version 1, or for version 2.
+/// The folder of this process's group: for a controller of version 1, or for version 2.
 fn own_group(mounts: &str, groups: &str, controller: Option<&str>) -> Option<PathBuf> {
     let lists = |list: &str| controller.is_some_and(|name| list.split(',').any(|one| one == name));
     let mount = mounts.lines().find_map(|line| {

@@ -1,5 +1,5 @@
-//! Names for what a host leaves on the machine while a job runs. They say which host it was, so that a later one can
-//! clear up after a host that died.
+//! Names for a host's objects on the machine. They identify the host, so that a later one can remove the objects of a
+//! host that died.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +8,16 @@ use crate::probe::started_at;
 
 const PREFIX: &str = "toolpost";
 
-/// Shared by all launchers of a process, since their names meet in the same folders.
+/// Shared by all launchers of a process, because their names are in the same folders.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A host process, told apart from any other that has or had the same process id.
+/// A host process, distinct from any other with the same process id.
 #[derive(Debug)]
 pub(crate) struct HostName {
-    /// Where process ids mean the same as here.
+    /// The namespace that the process id belongs to.
     namespace: u64,
     pid: u32,
-    /// In the kernel's ticks since it started.
+    /// The start time, in the kernel's ticks.
     started: u64,
 }
 
@@ -43,7 +43,7 @@ impl HostName {
         self.started
     }
 
-    /// A name nothing of this process has had before.
+    /// A name that this process has not used before.
     pub(crate) fn next(&self) -> String {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let Self {
@@ -54,7 +54,7 @@ impl HostName {
         format!("{PREFIX}-{namespace}-{pid}-{started}-{number}")
     }
 
-    /// True for names of hosts that could be seen from here and are no longer there.
+    /// Whether the name belongs to a host that would be visible from here and no longer exists.
     pub(crate) fn is_of_a_dead_host(&self, name: &str) -> bool {
         let Some(rest) = name
             .strip_prefix(PREFIX)

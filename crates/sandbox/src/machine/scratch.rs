@@ -1,4 +1,4 @@
-//! A directory for a job's temporary files where it cannot have a `/tmp` of its own, and for trying the confines.
+//! A directory for temporary files of a job without a private `/tmp`, and for the self-test.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::HostName;
 
-/// Not asked from the environment, which libraries leave alone.
+/// Fixed, because this library does not read environment variables.
 const PLACE: &str = "/tmp";
 
-/// Removed when dropped, with everything in it.
+/// Deleted on drop, with everything in it.
 #[derive(Debug)]
 pub(crate) struct ScratchFolder {
     path: PathBuf,
@@ -28,7 +28,7 @@ impl ScratchFolder {
                         .create(scratch.path.join("home"))?;
                     return Ok(scratch);
                 }
-                // Another launcher of this process has had the number.
+                // Another launcher of this process has used the number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -39,7 +39,6 @@ impl ScratchFolder {
         &self.path
     }
 
-    /// Puts a file into it.
     pub(crate) fn write(&self, name: &str, content: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         fs::write(&path, content)?;
@@ -50,7 +49,7 @@ impl ScratchFolder {
         self.path.join(name).exists()
     }
 
-    /// Removes what hosts that died have left.
+    /// Removes the directories of hosts that died.
     pub(crate) fn sweep(host: &HostName) {
         for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
             if entry

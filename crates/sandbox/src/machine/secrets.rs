@@ -1,18 +1,18 @@
-//! Files of the system that this user may read and others may not. A command of root's has no capabilities but still
-//! owns root's files, so password hashes and host keys have to be hidden from it by name.
+//! System files that this user may read and others may not. A command of root has no capabilities but still owns root's
+//! files, so password hashes and host keys must be masked by name.
 
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where a system keeps secrets among what everybody reads.
+/// Places where systems keep secrets among public files.
 const PLACES: &[&str] = &["/etc", "/opt", "/usr/local/etc"];
 const DEEPEST: usize = 5;
-/// Looked at once, at start. A tree larger than this is looked at in part, its upper levels first.
+/// Read once, at start. A larger tree is read in part, upper levels first.
 const MOST_ENTRIES: usize = 20_000;
 
-/// The topmost of them; what lies beneath is hidden with it.
+/// The topmost secrets; everything beneath them is hidden with them.
 pub(crate) fn system_secrets() -> Vec<PathBuf> {
     let groups: HashSet<u32> = rustix::process::getgroups()
         .unwrap_or_default()
@@ -58,7 +58,7 @@ fn is_secret(metadata: &fs::Metadata, user: u32, groups: &HashSet<u32>) -> bool 
     (ours || our_groups) && mode & 0o004 == 0
 }
 
-/// Locks and the like: nothing to hide, and every path hidden costs time at every start.
+/// Lock files and the like: they contain nothing to hide, and every masked path costs time at every start.
 fn is_empty_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
 }

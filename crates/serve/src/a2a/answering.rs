@@ -1,4 +1,4 @@
-//! What requests and answers of both bindings have in common: the headers, and the way a message is answered.
+//! The common parts of both bindings: headers, and answers to messages.
 
 use std::sync::Arc;
 
@@ -29,16 +29,16 @@ use crate::{
     trace_headers::caller_span,
 };
 
-/// How many lists and objects may stand within each other: what the reader of JSON takes.
+/// The most levels of nested lists and objects, which is the limit of the JSON reader.
 const DEEPEST: usize = 127;
 
-/// What an answer is, before it is put into an envelope.
+/// An answer before it gets its envelope.
 pub(super) enum A2aReplyBody {
     Value(Value),
     Stream(Response),
 }
 
-/// An answer, and whether it makes use of the extension.
+/// An answer, and whether it uses the extension.
 pub(super) struct A2aReply {
     pub(super) reply: A2aReplyBody,
     pub(super) tells_events: bool,
@@ -75,7 +75,8 @@ pub(super) fn knows_events(headers: &HeaderMap) -> bool {
     activates(named.filter_map(|value| value.to_str().ok()))
 }
 
-/// A body of JSON, within the limit. Only JSON is taken: a form that a browser posts across sites is not.
+/// Reads a JSON body within the limit. Only `application/json` is accepted, because a browser can post a form across
+/// sites.
 pub(super) async fn json_body(
     face: &A2aServerFace,
     headers: &HeaderMap,
@@ -94,7 +95,7 @@ pub(super) async fn json_body(
 pub(super) fn parsed(body: &[u8]) -> Result<Value, A2aRefusal> {
     serde_json::from_slice(body).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        // The reader has no other way to say so.
+        // The JSON reader has no error kind for its recursion limit, only this text.
         let why = match error.to_string().starts_with("recursion limit exceeded") {
             true => format!("the body is nested more than {DEEPEST} levels deep: {place}"),
             false => format!("the body is not JSON: {place}"),
@@ -103,7 +104,7 @@ pub(super) fn parsed(body: &[u8]) -> Result<Value, A2aRefusal> {
     })
 }
 
-/// The extension's header in the caller's spelling, on answers that make use of it.
+/// Adds the extension's header in the caller's spelling, if the answer uses the extension.
 pub(super) fn marked(mut response: Response, dialect: A2aDialect, tells_events: bool) -> Response {
     if tells_events {
         let name = HeaderName::from_static(dialect.extensions_header());
@@ -118,7 +119,7 @@ pub(super) fn json_response(value: &Value, media_type: &'static str) -> Response
     ([(header::CONTENT_TYPE, media_type)], value.to_string()).into_response()
 }
 
-/// A refusal as it may be told: it may repeat what somebody sent.
+/// The refusal without secrets: its text may repeat parts of the request.
 pub(super) fn tellable(face: &A2aServerFace, mut refusal: A2aRefusal) -> A2aRefusal {
     refusal.message = face.host.redacted(&refusal.message).into_owned();
     refusal
@@ -133,7 +134,7 @@ pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: A2aDial
     }
 }
 
-/// A message whose answer is a task or a message.
+/// Sends a message and answers with a task or a message.
 pub(super) async fn send(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,
@@ -157,7 +158,7 @@ pub(super) async fn send(
     Ok(A2aReply::value(answer.to_value(caller.dialect)).telling(tells_events))
 }
 
-/// A message whose answer is a stream.
+/// Sends a message and answers with a stream.
 pub(super) async fn send_streaming(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,
@@ -170,7 +171,8 @@ pub(super) async fn send_streaming(
         dialect: caller.dialect,
         envelope,
     };
-    // Before anything begins: a task whose stream is refused would run unseen.
+    // The place is taken before the calls begin. If the limit refused the stream afterwards, the task would run without
+    // a reader.
     let place = take_place(face, caller)?;
     let (response, tells_events) = match operations::send(face, caller, params).await? {
         SendMessageResult::Message(message) => {
@@ -181,7 +183,7 @@ pub(super) async fn send_streaming(
             remark,
             is_new,
         } => {
-            // A new task is told from its beginning, however far it got meanwhile.
+            // A stream of a new task begins with its first entry, even if the task has progressed since.
             let length = if is_new { 1 } else { task.length() };
             let tells_events = task.tells_events;
             let from = TaskStreamStart {
@@ -199,7 +201,6 @@ pub(super) async fn send_streaming(
     })
 }
 
-/// A place among the caller's streams.
 fn take_place(face: &A2aServerFace, caller: &A2aCaller) -> Result<StreamPlace, A2aRefusal> {
     face.streams.take(&caller.principal).map_err(|full| {
         A2aRefusal::new(ErrorCode::RateLimited, full.to_string())
@@ -227,7 +228,7 @@ pub(super) async fn cancel(
     Ok(A2aReply::task(&task, params.history_length, caller.dialect))
 }
 
-/// The rest of a task's stream. 1.0 has none of a task that ended; in 0.3 it is the task.
+/// Continues a task's stream. For an ended task, 1.0 has no stream and 0.3 answers with the task.
 pub(super) async fn subscribe(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,

@@ -1,4 +1,4 @@
-//! What a user's message asks for: tool calls, or the answer to a question.
+//! The content of a user's message: tool calls, or an answer to a question.
 
 use std::collections::HashSet;
 
@@ -6,16 +6,14 @@ use serde_json::{Value, json};
 use toolpost_a2a::wire::{A2aRefusal, ErrorCode, Message, Part, PartContent};
 use toolpost_model::{ApprovalScope, InvocationId, Verdict};
 
-/// The most calls of one message.
 const MOST_CALLS: usize = 64;
-/// The longest id of a message or of a call in it, in bytes: both stand in every record of the call.
+/// The longest id of a message or of a call, in bytes: every record of the call contains both.
 const LONGEST_ID: usize = 256;
-/// The longest name of a tool, in bytes. No tool has one as long.
+/// The longest name of a tool, in bytes. No tool has a longer one.
 const LONGEST_NAME: usize = 512;
-/// The longest reason that goes with an answer, in characters.
+/// The longest reason of an answer, in characters.
 const LONGEST_REASON: usize = 2_000;
 
-/// One call that a message asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AskedCall {
     pub(super) tool_call_id: String,
@@ -23,11 +21,10 @@ pub(super) struct AskedCall {
     pub(super) input: Value,
 }
 
-/// What a message asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessageCalls {
     pub(super) calls: Vec<AskedCall>,
-    /// It speaks the vocabulary of tool events itself.
+    /// Whether the message uses the vocabulary of tool events itself.
     pub(super) speaks_events: bool,
 }
 
@@ -35,8 +32,8 @@ pub(super) fn invalid(message: impl Into<String>) -> A2aRefusal {
     A2aRefusal::new(ErrorCode::InvalidParams, message)
 }
 
-/// The calls in a message, in their order. Parts that are no calls are left aside. What `shown` makes of an id is what
-/// everybody gets to see of it; two that look alike then are told apart.
+/// The calls of a message in their order. Other parts are ignored. `shown` redacts ids; ids that are equal after
+/// redaction are made distinct.
 pub(super) fn calls(
     message: &Message,
     shown: impl Fn(&str) -> String,
@@ -68,8 +65,8 @@ pub(super) fn calls(
     Ok(asked)
 }
 
-/// Gives every call an id of its own. An id that a caller gave stays with the first call that has it, and no other call
-/// is given it. Made of ids and places alone, so that the same message sent again asks for the same calls.
+/// Gives every call a unique id. The first call with an id keeps it, and no other call gets it. New ids depend only on
+/// ids and positions, so that a repeated message asks for the same calls.
 fn tell_apart(calls: &mut [AskedCall]) {
     let given: HashSet<String> = calls.iter().map(|call| call.tool_call_id.clone()).collect();
     let mut taken = HashSet::new();
@@ -97,7 +94,7 @@ fn tell_apart(calls: &mut [AskedCall]) {
     }
 }
 
-/// The call in a part, if it is one, and whether it is written as a tool event.
+/// The call in a part, if there is one, and whether it is written as a tool event.
 fn call(part: &Part) -> Option<(Result<AskedCall, A2aRefusal>, bool)> {
     let Some(Value::Object(mut data)) = part.narrowed_data() else {
         return None;
@@ -144,16 +141,15 @@ fn call(part: &Part) -> Option<(Result<AskedCall, A2aRefusal>, bool)> {
     Some((read, is_event))
 }
 
-/// The answer to a question.
 #[derive(Debug, PartialEq)]
 pub(super) struct MessageVerdict {
-    /// Which question, where the message says.
+    /// The question, if the message names one.
     pub(super) question: Option<InvocationId>,
     pub(super) verdict: Verdict,
 }
 
-/// The answer in a message: a data part, or a word. Whatever else the message holds could mean the opposite, so it may
-/// hold nothing else, and where it answers twice both must say the same.
+/// Reads the answer in a message: a data part, or a word. The message must contain nothing else, because other text
+/// could mean the opposite. If it contains two answers, both must agree.
 pub(super) fn answer(message: &Message) -> Result<MessageVerdict, A2aRefusal> {
     let mut agreed: Option<MessageVerdict> = None;
     for part in &message.parts {
@@ -187,7 +183,7 @@ fn unclear() -> A2aRefusal {
 }
 
 impl MessageVerdict {
-    /// Both answers as one, if they are about one question and say the same.
+    /// Combines two answers about the same question that agree.
     fn and(self, other: Self) -> Result<Self, A2aRefusal> {
         let question = match (self.question, other.question) {
             (Some(one), Some(another)) if one != another => {

@@ -1,4 +1,4 @@
-//! The agent card: what this agent is, and to callers who may know, every tool as a skill.
+//! The agent card: a description of the host, and for authenticated callers every tool as a skill.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use toolpost_model::{InputContract, Principal};
 use super::A2aServerFace;
 use crate::http::header_text;
 
-/// As much of a tool's description as a list of skills shows.
+/// The part of a tool's description that the card shows.
 const LONGEST_DESCRIPTION: usize = 1_000;
-/// How many arguments an example has at most, and how long one of them may be.
+/// The most arguments of an example, and the longest of them.
 const MOST_PLACEHOLDERS: usize = 16;
 const LONGEST_PLACEHOLDER: usize = 100;
-/// Proxies and clients may keep it so long, in seconds. Tools come and go.
+/// The time in seconds for which proxies and clients may keep the card. Tools change.
 const FRESH: &str = "max-age=60";
 
-/// `GET /.well-known/agent-card.json`: without a token, what anybody may know.
+/// `GET /.well-known/agent-card.json`: the card that needs no token.
 pub(super) async fn public(
     State(face): State<Arc<A2aServerFace>>,
     principal: Option<Extension<Principal>>,
@@ -75,7 +75,7 @@ pub(super) async fn extended(
         ..ToolFilter::default()
     };
     let tools = face.host.list(&session, &filter).await;
-    // Whoever is let in without one needs none.
+    // A caller without a token was admitted without one, so the card requires none.
     let needs_token = headers.contains_key(header::AUTHORIZATION);
     card(
         face,
@@ -104,7 +104,9 @@ fn card(face: &A2aServerFace, headers: &HeaderMap, skills: Vec<Skill>, needs_tok
     card.to_value()
 }
 
-/// What is told to those who may not know the tools. Clients of 0.3 refuse a card without a skill.
+/// The skill on the card for callers without a token. Every client that reaches the host can read that card, and the
+/// names of tools would tell a stranger about the systems of the operator. Clients of 0.3 refuse a card without skills,
+/// so there is a general one.
 fn generic() -> Skill {
     Skill {
         id: "tools".to_owned(),
@@ -140,12 +142,12 @@ fn skill(tool: &SurfaceEntry) -> Skill {
     }
 }
 
-/// A data part that calls the tool.
+/// An example: a data part that calls the tool.
 fn example(tool: &str, input: &Value) -> String {
     json!({ "type": "tool-call", "toolCallId": "1", "toolName": tool, "input": input }).to_string()
 }
 
-/// What a call may give a tool: the tool's own example, or something in the place of every argument that it needs.
+/// Example arguments: the tool's own example, or a placeholder for each required argument.
 fn arguments(input: &InputContract) -> Value {
     if let Some(own) = input
         .examples
@@ -170,7 +172,7 @@ fn arguments(input: &InputContract) -> Value {
     )
 }
 
-/// A value of a schema's kind. What the schema itself offers comes first, unless it is long.
+/// A value that fits a schema. Values from the schema itself come first, unless they are long.
 fn placeholder(schema: &Value) -> Value {
     let offered = [
         &schema["const"],

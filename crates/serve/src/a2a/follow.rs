@@ -1,7 +1,8 @@
-//! Following one call of a task to its end.
+//! Follows one call of a task to its end.
 //!
-//! The call is looked at from outside and not waited for: a call that somebody waits for is given up when the host goes, while
-//! one that nobody waits for keeps its open question for the next host.
+//! The call runs in the background and is watched from outside. If a task waited for the handle of its call, the
+//! shutdown of the host would end the call together with its waiting caller. A call in the background keeps its open
+//! question for the next host.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -15,14 +16,14 @@ use super::{
 };
 use crate::clock;
 
-/// How long a task from the record is waited for at most to ask its questions again, and how often it is looked at.
+/// The time to wait until a restored task has asked its questions again, and the interval of the checks.
 const PATIENCE: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Events of modules that wait until the task takes them. More are lost to the task, not to the record.
+/// The most events of modules that wait for the task. Further events are on record, but not in the task.
 const WAITING_EVENTS: usize = 64;
 
-/// Hands the events of modules from a call to the task that follows it.
+/// Passes the events of modules from a call to the task that follows it.
 pub(super) struct ModuleEventListener(mpsc::Sender<ModuleEvent>);
 
 impl ModuleEventListener {
@@ -51,8 +52,8 @@ impl EventListener for ModuleEventListener {
     }
 }
 
-/// Follows every call of a task that has not ended, each in a task of its own. `module_events` are by the places of the
-/// calls; a task that was put together from the record has none and gets those on record at the end of the call.
+/// Follows every running call of a task, each in its own tokio task. `module_events` are in the order of the calls. A
+/// restored task has none and gets the recorded events at the end of the call.
 pub(super) fn all(
     face: &Arc<A2aServerFace>,
     task: &Arc<A2aTask>,
@@ -95,7 +96,7 @@ async fn one(
             },
         }
     }
-    // The call gave its listener back before it was over, so the rest of its events are here already.
+    // The call releases its listener before it is over, so all its events are in the channel now.
     while let Some(event) = module_events
         .as_mut()
         .and_then(|events| events.try_recv().ok())
@@ -105,7 +106,7 @@ async fn one(
     match host.recorded_call(id, &task.owner).await {
         Ok(Some(call)) => match call.end {
             Some(end) => task.ended_on_record(place, call.arguments.as_ref(), &end),
-            // Its question stays open on record, and the next host goes on with it.
+            // The question stays open on record, and the next host continues the call.
             None if host.health().shutting_down => return,
             None => task.lost(place, clock::now()),
         },
@@ -127,8 +128,8 @@ async fn next_event(events: &mut Option<mpsc::Receiver<ModuleEvent>>) -> Option<
     }
 }
 
-/// Finds the questions of a task that was put together from the record, before anybody is told of it. Shortly after its
-/// start a host has not asked them again yet; that is waited for.
+/// Finds the open questions of a restored task before its first reader sees it. Shortly after a start, the host may not
+/// have asked them again yet, so this waits a little.
 pub(super) async fn open_questions(face: &A2aServerFace, task: &A2aTask) {
     let wait = async {
         for place in 0..task.calls.len() {
@@ -140,7 +141,7 @@ pub(super) async fn open_questions(face: &A2aServerFace, task: &A2aTask) {
     let _ = tokio::time::timeout(PATIENCE, wait).await;
 }
 
-/// Tells of a call's question if it is open, otherwise whether it may be in a moment.
+/// Adds a call's question to the task if it is open. Otherwise returns whether the call may ask soon.
 async fn is_about_to_ask(face: &A2aServerFace, task: &A2aTask, place: usize) -> bool {
     let host = &face.host;
     let id = task.calls[place].invocation_id;
@@ -163,7 +164,7 @@ async fn is_about_to_ask(face: &A2aServerFace, task: &A2aTask, place: usize) -> 
     is_before && host.closed_approval(asked).is_none()
 }
 
-/// Tells of a question that came up or went.
+/// Notices a new or an answered question of a call.
 pub(super) async fn look_for_a_question(face: &A2aServerFace, task: &A2aTask, place: usize) {
     let host = &face.host;
     let id = task.calls[place].invocation_id;
@@ -175,7 +176,7 @@ pub(super) async fn look_for_a_question(face: &A2aServerFace, task: &A2aTask, pl
             }
         }
         TaskCallState::Running => {
-            // Of a call that runs, this is known without a look at the record.
+            // For a running call, its stage answers this without a read of the journal.
             let seen = host.invocation(id, &task.owner).await.ok().flatten();
             if seen.and_then(|seen| seen.stage) != Some(Stage::AwaitApproval) {
                 return;

@@ -1,4 +1,4 @@
-//! What peers ask for, whatever they ask it over.
+//! The operations of A2A, independent of the binding.
 
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
@@ -19,34 +19,31 @@ use super::{
 };
 use crate::clock;
 
-/// How long an answer to a cancellation waits for the calls to stop. Longer than nearly all of them need.
+/// The time that a cancellation waits for the calls to stop. Nearly all calls stop sooner.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
-/// The longest id of a context that a client chooses.
+/// The longest context id that a client may choose.
 const LONGEST_CONTEXT: usize = 128;
 
-/// Who asks, and how.
 pub(super) struct A2aCaller {
     pub(super) principal: Principal,
     pub(super) dialect: A2aDialect,
-    /// It named the extension in a header.
+    /// Whether the caller named the extension in a header.
     pub(super) knows_events: bool,
-    /// The span that its request is part of.
+    /// The span of the caller's request.
     pub(super) span: Option<Box<TraceContext>>,
 }
 
-/// What came of a message.
 pub(super) enum SendMessageResult {
     Task {
         task: Arc<A2aTask>,
-        /// What is to be said of its state to this caller alone.
+        /// A remark about the state of the task for this caller alone.
         remark: Option<Message>,
-        /// Whether this message made the task.
+        /// Whether this message created the task.
         is_new: bool,
     },
     Message(Message),
 }
 
-/// Takes a message.
 pub(super) async fn send(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,
@@ -105,7 +102,7 @@ fn fresh_id() -> String {
     InvocationId::new().to_string()
 }
 
-/// The conversation a message belongs to; a new one where it names none.
+/// The conversation of a message; a new one if the message names none.
 fn context(message: &Message) -> Result<String, A2aRefusal> {
     let Some(given) = &message.context_id else {
         return Ok(fresh_id());
@@ -120,7 +117,7 @@ fn context(message: &Message) -> Result<String, A2aRefusal> {
     )))
 }
 
-/// A message to a task: the answer to its question, from whoever may give one.
+/// Handles a message to a running task: the answer to its question. Only operators may answer.
 async fn follow_up(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,
@@ -184,7 +181,7 @@ async fn follow_up(
         .decide(question, answer.verdict, &caller.principal)
         .await
         .map_err(|error| undecided(&error))?;
-    // Those who follow its calls would say so in a moment; this caller is told the state after its answer.
+    // The followers of the calls notice the answer a moment later; this caller gets the state after its answer at once.
     task.answered(question, clock::now());
     Ok(SendMessageResult::Task {
         task,
@@ -220,7 +217,7 @@ pub(super) fn no_push() -> A2aRefusal {
     )
 }
 
-/// A task of the caller's.
+/// A task that the caller may see.
 pub(super) async fn find(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,
@@ -230,7 +227,7 @@ pub(super) async fn find(
     found.ok_or_else(|| A2aRefusal::new(ErrorCode::TaskNotFound, "there is no such task"))
 }
 
-/// Waits until a task has ended, asks for something, or the host goes.
+/// Waits until the task has ended, asks a question, or the host shuts down.
 pub(super) async fn settled(face: &A2aServerFace, task: &A2aTask) {
     let mut grown = task.grown();
     loop {
@@ -252,7 +249,7 @@ pub(super) async fn settled(face: &A2aServerFace, task: &A2aTask) {
     }
 }
 
-/// A task as it is now.
+/// The current task as the caller sees it.
 pub(super) fn told(
     task: &A2aTask,
     remark: Option<Message>,
@@ -265,7 +262,7 @@ pub(super) fn told(
     told.with_history(history_length)
 }
 
-/// Tells a task's calls to stop, and waits a little for that.
+/// Cancels a task's calls, and waits a short time until they have stopped.
 pub(super) async fn cancel(
     face: &Arc<A2aServerFace>,
     caller: &A2aCaller,
@@ -305,7 +302,7 @@ pub(super) async fn list(
     params: &ListParams,
 ) -> Result<TaskPage, A2aRefusal> {
     let found = tasks::list(face, &caller.principal, params).await?;
-    // Looked at once: tasks go on meanwhile, and only what is in order can be cut into pages.
+    // The positions are read once, because tasks change meanwhile and pages need a fixed order.
     let mut found: Vec<_> = found
         .into_iter()
         .map(|task| (place_in_list(&task), task))
@@ -344,7 +341,7 @@ pub(super) async fn list(
 
 type TaskListPosition = (Reverse<i128>, Reverse<String>);
 
-/// Where a task stands in a list, which has the newest change first.
+/// The position of a task in a list, which begins with the newest change.
 fn place_in_list(task: &A2aTask) -> TaskListPosition {
     (
         Reverse(task.changed_at().as_nanosecond()),
@@ -352,7 +349,7 @@ fn place_in_list(task: &A2aTask) -> TaskListPosition {
     )
 }
 
-/// Where a page ended, as a place and not as a task: the task may have moved on when the next page is asked for.
+/// The end of a page as a position, because the last task of the page may have moved before the next request.
 fn token((Reverse(at), Reverse(id)): &TaskListPosition) -> String {
     format!("{at:x}.{id}")
 }

@@ -1,4 +1,4 @@
-//! The REST routes of A2A 1.0 below `/a2a`. The same operations as JSON-RPC, without its envelope.
+//! The REST routes of A2A 1.0 below `/a2a`: the operations of JSON-RPC without its envelope.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +27,7 @@ type TheFace = State<Arc<A2aServerFace>>;
 type RestPrincipal = Extension<Principal>;
 type QueryParameters = Query<BTreeMap<String, String>>;
 
-/// The media type that 1.0.1 prefers, for those who say that they know it.
+/// The media type that 1.0.1 prefers, for clients that accept it.
 fn media_type(headers: &HeaderMap) -> &'static str {
     const OWN: &str = "application/a2a+json";
     let accept = header_text(headers, header::ACCEPT).unwrap_or_default();
@@ -38,7 +38,7 @@ fn media_type(headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// Who asks. Only 1.0 has these routes.
+/// The caller of a REST request. Only 1.0 has these routes.
 fn asking(principal: Principal, headers: &HeaderMap) -> Result<A2aCaller, A2aRefusal> {
     let dialect = version(headers).map_or(Ok(A2aDialect::V1_0), A2aDialect::of_version)?;
     match dialect {
@@ -104,7 +104,7 @@ pub(super) async fn stream(
     Ok(respond(&face, &headers, answered.await))
 }
 
-/// The words of a query string as the parameters of a method.
+/// The parameters of a method from a query string.
 fn params(words: BTreeMap<String, String>) -> Value {
     Value::Object(
         words
@@ -154,7 +154,8 @@ pub(super) async fn get(
     respond(&face, &headers, answered.await)
 }
 
-/// `POST /a2a/tasks/{id}:cancel` and `POST /a2a/tasks/{id}:subscribe`. What their bodies say is in the path already.
+/// `POST /a2a/tasks/{id}:cancel` and `POST /a2a/tasks/{id}:subscribe`. Their bodies are ignored, because the path has
+/// all parameters.
 pub(super) async fn act(
     State(face): TheFace,
     Extension(principal): RestPrincipal,

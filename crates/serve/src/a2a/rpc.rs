@@ -34,7 +34,7 @@ pub(super) async fn take(
     body: Body,
 ) -> Result<Response, HttpProblem> {
     let body = answering::json_body(&face, &headers, body).await?;
-    // Whoever names a version that nobody speaks knows the newer of the two.
+    // A caller with an unsupported version is answered in the newer dialect.
     let guess = |method: &str| {
         A2aDialect::of_request(version(&headers), method).unwrap_or(A2aDialect::V1_0)
     };
@@ -56,7 +56,7 @@ pub(super) async fn take(
         Err((id, refusal)) => return Ok(refuse(&id, refusal, guess)),
     };
     let id = request.id.clone();
-    // A notification would have no answer, and there is nothing to ask for that needs none.
+    // A notification has no answer, and no method of A2A works without one.
     if value.get("id").is_none() {
         let refusal = A2aRefusal::new(
             ErrorCode::InvalidRequest,

@@ -1,5 +1,5 @@
-//! A task's log as server-sent events. Whoever reads goes through the log at their own speed; whoever leaves leaves the task
-//! as it is.
+//! A task's log as server-sent events. Each reader goes through the log at its own speed. The task continues if a
+//! reader disconnects.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::{
     streams::StreamPlace,
 };
 
-/// How items are written.
+/// The form of the items of a stream.
 pub(super) struct TaskStreamFormat {
     pub(super) dialect: A2aDialect,
-    /// The request that each of them answers; none in REST.
+    /// The id of the request that each item answers; `None` in REST.
     pub(super) envelope: Option<RequestId>,
 }
 
@@ -36,17 +36,17 @@ impl TaskStreamFormat {
     }
 }
 
-/// Where a stream about a task begins.
+/// The beginning of a stream about a task.
 pub(super) struct TaskStreamStart {
     pub(super) task: Arc<A2aTask>,
-    /// As much of the log as its first item tells.
+    /// The number of log entries that the first item covers.
     pub(super) length: usize,
-    /// What is said of the state at that point to this reader alone.
+    /// A remark about the state at that point for this reader alone.
     pub(super) remark: Option<Message>,
     pub(super) history_length: Option<u64>,
 }
 
-/// The task as it was at a point, then what follows, up to its end.
+/// Streams the task as of one log position, and then each further entry up to its end.
 pub(super) fn of_task(
     face: &A2aServerFace,
     from: TaskStreamStart,
@@ -84,7 +84,7 @@ pub(super) fn of_task(
     event_stream(UTF8_EVENTS, "no-store", reading.frames())
 }
 
-/// The whole answer is one message.
+/// A stream with a single message.
 pub(super) fn of_message(message: Message, written: &TaskStreamFormat) -> Response {
     let frame = written.frame(&StreamItem::Message(message));
     let frames = futures_util::stream::iter([Ok(frame)]);
@@ -94,7 +94,6 @@ pub(super) fn of_message(message: Message, written: &TaskStreamFormat) -> Respon
 struct TaskSseFeed {
     task: Arc<A2aTask>,
     written: TaskStreamFormat,
-    /// The place in the log that comes next.
     next: usize,
     first: Option<Bytes>,
     is_last: bool,

@@ -1,5 +1,5 @@
-//! One task: its calls, and a log of what can be told of them. Readers go through the log at their own speed, so a slow one
-//! costs nobody anything and one that comes later misses nothing.
+//! One task: its calls, and a log of their visible changes. Readers go through the log at their own speed, so a slow
+//! reader delays no other, and a late one misses nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,30 +25,29 @@ use toolpost_model::{
 use super::telling;
 use crate::feed::module_event_json;
 
-/// What a task takes without the arguments and results of its calls, about.
+/// The approximate memory of a task without the arguments and results of its calls.
 const ROOM: usize = 2 << 10;
 
-/// Events of modules that the log holds for each call.
+/// The most events of modules in the log for each call.
 const MODULE_EVENTS: usize = 64;
 
-/// A call of a task, as the record has it.
+/// A call of a task, as recorded.
 pub(super) struct CallOfTask {
     pub(super) invocation_id: InvocationId,
     pub(super) tool_call_id: String,
     pub(super) tool: String,
-    /// What the model sent, without its secrets; `None` where the host did not read it.
+    /// The arguments of the model without secrets; `None` if the host did not read them.
     pub(super) input: Option<Value>,
     pub(super) began_at: Timestamp,
 }
 
-/// What a task is made of.
 pub(super) struct NewTask {
     pub(super) id: String,
     pub(super) context_id: String,
     pub(super) owner: Principal,
     pub(super) message_id: String,
     pub(super) calls: Vec<CallOfTask>,
-    /// Calls of the message that the host did not get round to.
+    /// The number of calls in the message that were never begun.
     pub(super) missing: usize,
     pub(super) tells_events: bool,
     pub(super) digest: Option<String>,
@@ -59,12 +58,12 @@ pub(super) struct A2aTask {
     pub(super) context_id: String,
     pub(super) owner: Principal,
     pub(super) calls: Vec<CallOfTask>,
-    /// Whether its readers know tool events.
+    /// Whether the readers accept tool events.
     pub(super) tells_events: bool,
-    /// Of what the message asked for, where the record has it.
+    /// The digest of the message, if the record has it.
     pub(super) digest: Option<String>,
     missing: usize,
-    /// The message that asked for it.
+    /// The message that created the task.
     user: Message,
     state: Mutex<TaskRunState>,
     /// The length of the log.
@@ -73,21 +72,20 @@ pub(super) struct A2aTask {
 
 struct TaskRunState {
     log: Vec<TaskLogEntry>,
-    /// Where each call stands.
     calls: Vec<TaskCallState>,
-    /// What people are being asked, the oldest first.
+    /// The open questions, oldest first.
     questions: Vec<TaskQuestion>,
-    /// Why calls did not succeed, by their places.
+    /// The reasons of failed calls, by position.
     failures: BTreeMap<usize, String>,
-    /// By the calls' places: the numbers of the modules' events that the log holds.
+    /// For each call, the numbers of the modules' events in the log.
     module_events: Vec<BTreeSet<u64>>,
-    /// The room it takes, about.
+    /// The approximate memory of the task.
     bytes: usize,
 }
 
 impl TaskRunState {
-    /// Notes how far the task is. Calls that end at the same time may be heard of in another order; time in the log only
-    /// goes forward.
+    /// Adds a status to the log. Calls that end at the same time may be noticed in another order, so the times in the
+    /// log are kept from going backwards.
     fn push(&mut self, state: TaskState, message: Option<Arc<Message>>, at: Timestamp) {
         let (_, _, before) = last_status(&self.log);
         self.log.push(TaskLogEntry::Status {
@@ -98,7 +96,6 @@ impl TaskRunState {
     }
 }
 
-/// A question about a call.
 pub(super) struct TaskQuestion {
     pub(super) place: usize,
     pub(super) ask_id: InvocationId,
@@ -107,13 +104,13 @@ pub(super) struct TaskQuestion {
     pub(super) expires_at: Timestamp,
 }
 
-/// Where a call of a task stands.
+/// The state of a call of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskCallState {
     Running,
-    /// A person is being asked.
+    /// A person is asked about the call.
     Asked(InvocationId),
-    /// `None`: nobody knows how it ended.
+    /// The call has ended. `None`: the outcome is unknown.
     Over(Option<Outcome>),
 }
 
@@ -125,7 +122,7 @@ enum TaskLogEntry {
         at: Timestamp,
     },
     Artifact(Arc<Artifact>),
-    /// A module emitted an event during a call. The state is the one before.
+    /// A module emitted an event during a call. `state` is the state of the task before.
     ModuleEvent {
         state: TaskState,
         message: Arc<Message>,
@@ -134,7 +131,7 @@ enum TaskLogEntry {
 }
 
 impl TaskLogEntry {
-    /// Whether it says something of the state itself, and not of a call.
+    /// The message of an entry that is about the state, and not about a call.
     fn comment(&self) -> Option<&Arc<Message>> {
         match self {
             Self::Status {
@@ -147,7 +144,7 @@ impl TaskLogEntry {
 }
 
 impl A2aTask {
-    /// A task that was submitted and whose calls have begun.
+    /// A submitted task with running calls.
     pub(super) fn new(making: NewTask) -> Arc<Self> {
         let NewTask {
             id,
@@ -183,7 +180,8 @@ impl A2aTask {
             questions: Vec::new(),
             failures: BTreeMap::new(),
             module_events: vec![BTreeSet::new(); call_count],
-            // In the call, in the user's message and in the event of its beginning.
+            // The arguments are stored three times: in the call, in the user's message and in the event of the call's
+            // start.
             bytes: ROOM + calls_bytes * 3,
         });
         let grown = watch::Sender::new(1);
@@ -221,7 +219,7 @@ impl A2aTask {
             .send_if_modified(|known| std::mem::replace(known, length) != length);
     }
 
-    /// The next message's id: the same for the same place in the log.
+    /// The id of the next message, the same for the same position in the log.
     fn message_id(&self, state: &TaskRunState) -> String {
         format!("{}-{}", self.id, state.log.len())
     }
@@ -243,7 +241,7 @@ impl A2aTask {
         Arc::new(message)
     }
 
-    /// A person is being asked about a call.
+    /// Adds a question about a call.
     pub(super) fn asked(&self, place: usize, asked: &PermissionRequest) {
         self.change(|task, state| {
             if state.calls[place] != TaskCallState::Running {
@@ -267,7 +265,8 @@ impl A2aTask {
         });
     }
 
-    /// Says which questions are open, where there are some: nobody is to answer one that is not.
+    /// Adds a status with the open questions, if there are any. Only open questions are shown, so that operators do not
+    /// answer closed ones.
     fn tell_questions(&self, state: &mut TaskRunState, at: Timestamp) {
         if let Some((text, metadata)) = telling::questions(&self.calls, &state.questions) {
             let message = Some(self.comment(state, text, Some(metadata)));
@@ -275,7 +274,7 @@ impl A2aTask {
         }
     }
 
-    /// A question is off the table: every call that waited for it goes on.
+    /// Removes an answered question. All calls that waited for it continue.
     pub(super) fn answered(&self, question: InvocationId, at: Timestamp) {
         self.change(|task, state| {
             let before = state.questions.len();
@@ -297,7 +296,7 @@ impl A2aTask {
         });
     }
 
-    /// A module emitted an event during a call. Readers that do not know tool events are spared it.
+    /// Adds an event of a module. Readers that do not accept tool events do not get it.
     pub(super) fn module_event(&self, place: usize, event: &ModuleEvent) {
         if !self.tells_events {
             return;
@@ -323,7 +322,7 @@ impl A2aTask {
         });
     }
 
-    /// A call ended. The events of modules that the task missed come first.
+    /// Ends a call with its recorded result. Recorded events of modules that the task missed come first.
     pub(super) fn ended_on_record(
         &self,
         place: usize,
@@ -336,7 +335,7 @@ impl A2aTask {
         self.ended(place, executed, end.answer.result(), end.at);
     }
 
-    /// A call ended. `executed` are the arguments that it ended with, which need not be those that the message has.
+    /// Ends a call. `executed` are the final arguments of the call, which can differ from those in the message.
     pub(super) fn ended(
         &self,
         place: usize,
@@ -352,12 +351,12 @@ impl A2aTask {
         let event = telling::ended(call, executed, result);
         let structured = result.structured_content.as_ref().map_or(0, memory_of);
         let content: usize = result.content.iter().map(ResultContent::size).sum();
-        // Once in the event and once in the artifact.
+        // The result is stored twice: in the event and in the artifact.
         let bytes = ROOM + 2 * (structured + content) + executed.map_or(0, memory_of);
         self.over(place, &event, artifact, (Some(result.outcome), bytes), at);
     }
 
-    /// A call does not run, and its end is not on record.
+    /// Ends a call that is not running and has no recorded end.
     pub(super) fn lost(&self, place: usize, at: Timestamp) {
         self.over(
             place,
@@ -386,8 +385,8 @@ impl A2aTask {
             let before = state.questions.len();
             state.questions.retain(|question| question.place != place);
             let still = open_state(state);
-            // The end of a quick call may arrive before the answer to its question does. Readers then still see that the
-            // task left `input-required`.
+            // The end of a quick call may be noticed before the answer to its question. This status shows readers that
+            // the task left `input-required`.
             if was_asked && still == TaskState::Working && outcome.is_some_and(Outcome::is_success)
             {
                 state.push(still, None, at);
@@ -408,7 +407,8 @@ impl A2aTask {
             let Some(end) = end_state(&state.calls, task.missing) else {
                 return;
             };
-            // Of several the first in the message, so that it does not matter which call was faster.
+            // Of several failures the task reports the one of the first call in the message, so that the report does
+            // not depend on the speed of the calls.
             let why = state.failures.first_key_value().map(|(_, why)| why.clone());
             let why = why
                 .into_iter()
@@ -419,12 +419,12 @@ impl A2aTask {
         });
     }
 
-    /// Where the log ends now, and what to wait with for more.
+    /// A receiver of the log's length, for waiting for new entries.
     pub(super) fn grown(&self) -> watch::Receiver<usize> {
         self.grown.subscribe()
     }
 
-    /// The room it takes, about.
+    /// The approximate memory of the task.
     pub(super) fn bytes(&self) -> usize {
         self.state.lock().bytes
     }
@@ -437,7 +437,6 @@ impl A2aTask {
         self.state.lock().calls.clone()
     }
 
-    /// How far it is.
     pub(super) fn task_state(&self) -> TaskState {
         last_status(&self.state.lock().log).0
     }
@@ -446,12 +445,12 @@ impl A2aTask {
         self.task_state().is_terminal()
     }
 
-    /// Since when it is as it is.
+    /// The time of the last change of the state.
     pub(super) fn changed_at(&self) -> Timestamp {
         last_status(&self.state.lock().log).2
     }
 
-    /// The task as it was when the log had that length.
+    /// The task as it was when the log had the given length.
     pub(super) fn snapshot(&self, length: usize) -> wire::Task {
         let state = self.state.lock();
         let log = &state.log[..length.min(state.log.len())];
@@ -492,7 +491,7 @@ impl A2aTask {
         }
     }
 
-    /// What is told at a place of the log, and whether that is the last of it.
+    /// The item at a position of the log, and whether it is the last one.
     pub(super) fn item(&self, place: usize) -> Option<(StreamItem, bool)> {
         let entry = self.state.lock().log.get(place)?.clone();
         let (state, message, at, last) = match entry {
@@ -527,15 +526,15 @@ impl A2aTask {
     }
 }
 
-/// The memory that a value takes, about. A list of small objects takes eleven times the length of its JSON, so its text
-/// says little.
+/// The approximate memory of a value. A list of small objects takes eleven times the length of its JSON, so the length
+/// of the text is no measure.
 fn memory_of(value: &Value) -> usize {
     size_of::<Value>()
         + match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
             Value::String(text) => text.len(),
             Value::Array(items) => items.iter().map(memory_of).sum(),
-            // A key, its hash and its place in the table.
+            // A key, its hash and its slot in the table.
             Value::Object(members) => {
                 let member = size_of::<String>() + 2 * size_of::<usize>();
                 members
@@ -550,7 +549,7 @@ fn told(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// The last state in a log, what is said of it, and since when. A log begins with one.
+/// The last state in a log, its message, and its time. Every log begins with a status.
 fn last_status(log: &[TaskLogEntry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
     let status = |entry: &TaskLogEntry| match entry {
         TaskLogEntry::Status { state, at, .. } => Some((*state, *at)),
@@ -559,7 +558,8 @@ fn last_status(log: &[TaskLogEntry]) -> (TaskState, Option<&Arc<Message>>, Times
     let Some((state, at)) = log.iter().rev().find_map(status) else {
         return (TaskState::Submitted, None, Timestamp::UNIX_EPOCH);
     };
-    // What was said when it came to this counts until it changes, whatever was told of calls meanwhile.
+    // The message from the beginning of this state remains valid until the state changes, regardless of later entries
+    // about calls.
     let since = log
         .iter()
         .rev()
@@ -567,7 +567,7 @@ fn last_status(log: &[TaskLogEntry]) -> (TaskState, Option<&Arc<Message>>, Times
     (state, since.filter_map(TaskLogEntry::comment).next(), at)
 }
 
-/// The state of a task that has not ended.
+/// The state of a task with running calls.
 fn open_state(state: &TaskRunState) -> TaskState {
     if state.questions.is_empty() {
         TaskState::Working
@@ -576,7 +576,7 @@ fn open_state(state: &TaskRunState) -> TaskState {
     }
 }
 
-/// The state of a task whose calls have all ended.
+/// The state of a task without running calls.
 fn end_state(calls: &[TaskCallState], missing: usize) -> Option<TaskState> {
     let outcome = |call: &TaskCallState| match call {
         TaskCallState::Over(outcome) => Some(*outcome),

@@ -1,4 +1,4 @@
-//! The tasks in memory, and the way there: calls that begin, and records of calls that were.
+//! The tasks in memory, and their creation from messages or records.
 
 mod beginning;
 mod restoring;
@@ -16,15 +16,14 @@ use super::{A2aServerFace, asked::invalid, follow, journal_trouble, task::A2aTas
 pub(super) use beginning::TaskCallMessage;
 pub(super) use shelf::TaskShelf;
 
-/// How calls that came over A2A are marked on record.
+/// The face name in the records of these calls.
 pub(super) const FACE: &str = "a2a";
-/// How many of a caller's newest calls over A2A a list looks through.
+/// The most recent calls of a caller that a list examines.
 const LOOKED_THROUGH: usize = 1_000;
-/// How many records it looks at for them: calls that were made by calls are among those.
+/// The most records that a list reads for them, nested calls included.
 const MOST_RECORDS: usize = 10_000;
 const AT_A_TIME: usize = 1_000;
 
-/// The session in which everything of one conversation happens.
 pub(super) fn session_of(principal: &Principal, context_id: &str) -> SessionId {
     SessionId::new(format!("{}{context_id}", sessions_of(principal)))
 }
@@ -33,7 +32,6 @@ fn sessions_of(principal: &Principal) -> String {
     format!("{FACE}:{}:", principal.name)
 }
 
-/// The conversation that a session is.
 pub(super) fn context_of(session: &SessionId, principal: &Principal) -> Option<String> {
     session
         .as_str()
@@ -41,25 +39,24 @@ pub(super) fn context_of(session: &SessionId, principal: &Principal) -> Option<S
         .map(str::to_owned)
 }
 
-/// Whether somebody may know of a task.
 fn may_see(owner: &Principal, viewer: &Principal) -> bool {
     owner == viewer || viewer.role == PrincipalRole::Operator
 }
 
-/// A task by its id, from memory or from the record. `None` also where it is another's.
+/// Finds a task by its id, in memory or on record. `None` also for tasks that the caller may not see.
 pub(super) async fn find(
     face: &Arc<A2aServerFace>,
     id: &str,
     viewer: &Principal,
 ) -> Result<Option<Arc<A2aTask>>, A2aRefusal> {
-    // Half of a task is none.
+    // A task whose calls are still being recorded is awaited, because a part of it would look like a whole task.
     if let Some(beginning) = face.tasks.still_beginning(id) {
         beginning.outcome().await;
     }
     known(face, id, viewer).await
 }
 
-/// The same, for whoever knows that nobody is about to begin it.
+/// Finds a task of which no calls are being recorded.
 async fn known(
     face: &Arc<A2aServerFace>,
     id: &str,
@@ -68,7 +65,7 @@ async fn known(
     if let Some(task) = face.tasks.get(id) {
         return Ok(Some(task).filter(|task| may_see(&task.owner, viewer)));
     }
-    // Ids are made here; what is not one need not be looked for.
+    // The host makes all task ids, so any other id is unknown without a search.
     if id.parse::<InvocationId>().is_err() {
         return Ok(None);
     }
@@ -92,7 +89,7 @@ async fn known(
     Ok(Some(task))
 }
 
-/// The caller's own tasks that a list asks for, newest first.
+/// The caller's own tasks that match a list request, newest first.
 pub(super) async fn list(
     face: &Arc<A2aServerFace>,
     viewer: &Principal,
@@ -126,7 +123,7 @@ pub(super) async fn list(
     for (id, calls) in calls {
         let task = match face.tasks.get(&id) {
             Some(task) => Some(task),
-            // Not kept: a list of old tasks must not push the last ones out of memory.
+            // Not kept in memory: a list of old tasks would otherwise evict the latest ones.
             None if restoring::is_whole(&calls) => restoring::task(calls),
             None => find(face, &id, viewer).await?,
         };
@@ -139,7 +136,7 @@ pub(super) async fn list(
     Ok(found)
 }
 
-/// The newest calls of tasks that a query finds, each with its task's id.
+/// The newest calls that a query finds, each with the id of its task.
 async fn calls_of(
     face: &A2aServerFace,
     mut query: Query,
@@ -166,7 +163,7 @@ async fn calls_of(
             let Some(call) = read.map_err(|error| journal_trouble(&error))? else {
                 continue;
             };
-            // Other faces let their callers choose the mark; and what a call's own calls came to is that call's business.
+            // Callers of other faces choose their correlation ids themselves. Nested calls belong to their parent call.
             if call.face != FACE || call.parent.is_some() {
                 continue;
             }

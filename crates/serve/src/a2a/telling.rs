@@ -1,4 +1,4 @@
-//! How a task's calls are told: events, questions and results, as messages and artifacts.
+//! Shows a task's calls as messages and artifacts: events, questions and results.
 
 use serde_json::{Map, Value, json};
 use toolpost_a2a::{
@@ -10,15 +10,15 @@ use toolpost_model::{ToolResult, visible_line};
 
 use super::task::{CallOfTask, TaskQuestion};
 
-/// What a text-only message is answered with: it asks for nothing that a host of tools could do.
+/// The answer to a message of text alone, which contains no calls.
 pub(super) const HOW_TO: &str = "This agent runs tools. Send a message with a data part such as \
     {\"type\":\"tool-call\",\"toolCallId\":\"1\",\"toolName\":\"NAME\",\"input\":{}}.\n\
     The agent card lists the tools as skills.";
 
-/// What is said where the end of a call is not on record.
+/// The error of a call without a recorded end.
 const LOST: &str = "nobody knows how the call ended; it may or may not have taken effect";
 
-/// The user's message as it can be told back: the calls as the record has them, and nothing else of it.
+/// The user's message as the task shows it: only the recorded calls.
 pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context: &str) -> Message {
     let part = |call: &CallOfTask| {
         let mut told = json!({
@@ -63,7 +63,7 @@ pub(super) fn ended(call: &CallOfTask, executed: Option<&Value>, result: &ToolRe
     .event()
 }
 
-/// A call whose end is not on record and that does not run.
+/// The end of a call that is not running and has no recorded end.
 pub(super) fn lost(call: &CallOfTask) -> ToolEvent {
     ToolEvent::Error {
         tool_call_id: call.tool_call_id.clone(),
@@ -76,7 +76,7 @@ pub(super) fn lost(call: &CallOfTask) -> ToolEvent {
     }
 }
 
-/// The result of a call that succeeded: what programs get as data, texts as text, the rest as files.
+/// The artifact of a successful call: the structured content as data, texts as text, the rest as files.
 pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
     let mut parts = Vec::new();
     parts.extend(result.structured_content.clone().map(Part::data));
@@ -111,7 +111,7 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
     artifact
 }
 
-/// What people are asked, for whoever watches the task: the oldest question in words, and all of them as data.
+/// The open questions for readers of the task: the oldest one in words, and all of them as data.
 pub(super) fn questions(
     calls: &[CallOfTask],
     open: &[TaskQuestion],
@@ -126,7 +126,7 @@ pub(super) fn questions(
         })
     };
     let call = &calls[first.place];
-    // The reason is for callers too; the rest of the question, such as whole paths, is for operators.
+    // The reason is meant for callers too. The rest of the question, such as full paths, is only for operators.
     let mut text = format!(
         "`{}` (call `{}`) waits for an operator's answer: {}. No answer until {:.0} is a no.",
         visible_line(&call.tool),
@@ -145,7 +145,7 @@ pub(super) fn questions(
     Some((text, metadata))
 }
 
-/// What is said of calls that the host did not get round to before it stopped.
+/// The remark about calls that were not begun before the host stopped.
 pub(super) fn not_begun(missing: usize, begun: usize) -> Option<String> {
     let all = missing + begun;
     (missing > 0).then(|| {
@@ -156,7 +156,6 @@ pub(super) fn not_begun(missing: usize, begun: usize) -> Option<String> {
     })
 }
 
-/// A message that holds an event.
 pub(super) fn event_message(id: String, event: &ToolEvent) -> Message {
     let mut message = Message::agent(id, vec![Part::event(event)]);
     message.extensions.push(CANONICAL_URI.to_owned());

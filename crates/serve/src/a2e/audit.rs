@@ -1,6 +1,6 @@
 //! The audit file of an A2E host: one line for each list and call, in the protocol's own terms.
 //!
-//! It is a convenience for whoever has tools for such files; the journal is the record.
+//! The file is a convenience for operators with tools for this format; the journal is the record.
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,7 +12,7 @@ use toolpost_store::AuditWriter;
 
 use super::conversation::A2eConversation;
 
-/// The file, while there is one.
+/// The audit file, if one is configured and open.
 #[derive(Default)]
 pub(crate) struct A2eAuditFile(Mutex<Option<Arc<AuditWriter>>>);
 
@@ -25,20 +25,19 @@ impl A2eAuditFile {
         self.0.lock().clone()
     }
 
-    /// Writes a line of a plugin.
     pub(super) fn write(&self, line: String) {
         if let Some(writer) = self.writer() {
             writer.send(line);
         }
     }
 
-    /// Writes what waits to be written. Nothing is noted after this.
+    /// Writes the pending lines and closes the file. Later entries are dropped.
     pub(super) fn close(&self) {
         drop(self.0.lock().take());
     }
 }
 
-/// A request that will be noted when it is answered.
+/// A request that is written to the file when it is answered.
 pub(super) struct AuditedRequest {
     writer: Arc<AuditWriter>,
     session_id: String,
@@ -67,7 +66,7 @@ struct A2eAuditLine<'a> {
 }
 
 impl AuditedRequest {
-    /// `None` where no audit is kept.
+    /// `None` if there is no audit file.
     pub(super) fn now(
         conversation: &A2eConversation,
         req_id: String,

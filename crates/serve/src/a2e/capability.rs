@@ -1,5 +1,5 @@
-//! Capabilities: what a host offers over this protocol beside the handshake. `tools` is one entry; others can be
-//! added with [`ServerBuilder::capability`](crate::ServerBuilder::capability).
+//! Capabilities: the services that a host offers over A2E. `tools` is built in; others can be added with
+//! [`ServerBuilder::capability`](crate::ServerBuilder::capability).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,41 +24,41 @@ use super::{
     tools::behind,
 };
 
-/// A part of the protocol: message types, and who handles them.
+/// A part of the protocol: message types and their handler.
 ///
-/// Several capabilities may take the same type. They are asked in order of priority, unless the first is exclusive, or one
-/// of them answers by itself. Each answer goes on the wire; lists of tools are merged into one.
+/// Several capabilities may take the same message type. They are asked in order of priority. Only the first is asked if
+/// it is exclusive, and a final answer ends the search. The answers are merged, for example into one list of tools.
 pub trait A2eCapability: Send + Sync + 'static {
-    /// Which capability it is part of.
+    /// The capability that the handler belongs to.
     fn name(&self) -> CapabilityName;
 
-    /// Its own name, where several are part of one capability.
+    /// The handler's own name, if several handlers belong to one capability.
     fn plugin(&self) -> &str;
 
-    /// The types of the messages it takes.
+    /// The message types that it handles.
     fn messages(&self) -> &'static [&'static str];
 
-    /// Whether the handshake names it.
+    /// Whether the handshake lists it.
     fn is_entry(&self) -> bool {
         true
     }
 
-    /// The higher, the earlier it is asked.
+    /// Handlers with a higher priority are asked first.
     fn priority(&self) -> i32 {
         0
     }
 
-    /// Where it is the first to be asked, whether it is the only one.
+    /// Whether no other handler is asked if this one is first.
     fn exclusive(&self) -> bool {
         false
     }
 
-    /// Words for extensions that clients may look for.
+    /// Extension names that clients may look for.
     fn extensions(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Handles a message. An error goes to the sender, with the request it answers filled in.
+    /// Handles a message. An error goes to the sender; its `req_id` is filled in.
     fn handle<'a>(
         &'a self,
         peer: &'a A2ePeer,
@@ -66,13 +66,13 @@ pub trait A2eCapability: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<CapabilityResponse, ErrorMessage>>;
 }
 
-/// What became of a message.
+/// The response of a capability to a message.
 pub enum CapabilityResponse {
-    /// This is the answer, or part of it. `req_id` is filled in.
+    /// The answer, or a part of it. `req_id` is filled in.
     Answer(CapabilityAnswer),
-    /// The answer was pushed, or will be: nobody else is asked.
+    /// The capability sends the answer itself; no other handler is asked.
     Taken,
-    /// It is somebody else's.
+    /// The message belongs to another handler.
     NotMine,
 }
 
@@ -88,7 +88,7 @@ pub struct CapabilityAnswer(CapabilityAnswerBody);
 
 enum CapabilityAnswerBody {
     Body(Box<Body>),
-    /// A list that is still the catalog's own.
+    /// A list that still refers to the catalog.
     Tools(Box<OutboxToolList>),
 }
 
@@ -97,12 +97,11 @@ impl CapabilityAnswer {
         Self(CapabilityAnswerBody::Tools(Box::new(list)))
     }
 
-    /// Whether nobody else can have anything to add: a call has one owner.
+    /// Whether no other handler can add to the answer, because a call has one owner.
     fn is_final(&self) -> bool {
         matches!(&self.0, CapabilityAnswerBody::Body(body) if matches!(**body, Body::ToolCallResponse(_)))
     }
 
-    /// Whether it is a list of tools.
     fn is_list(&self) -> bool {
         match &self.0 {
             CapabilityAnswerBody::Tools(_) => true,
@@ -110,14 +109,14 @@ impl CapabilityAnswer {
         }
     }
 
-    /// Joins two lists of tools.
+    /// Merges two lists of tools.
     fn merge(self, other: Self) -> Self {
         let mut first = self.into_body();
         if let (Body::ToolListResponse(first), Body::ToolListResponse(more)) =
             (&mut first, other.into_body())
         {
             for tool in more.tools {
-                // A name is one tool's; whoever was asked first has it.
+                // The tool of the handler that was asked first keeps its name.
                 if !first.tools.iter().any(|known| known.name == tool.name) {
                     first.tools.push(tool);
                 }
@@ -137,13 +136,12 @@ impl CapabilityAnswer {
     }
 }
 
-/// A listed tool as the protocol describes it.
 pub(crate) fn definition(tool: &SurfaceEntry) -> ToolDefinition {
     let deferred = tool.visibility == Visibility::Deferred;
     ToolDefinition::of(tool.entry.name(), tool.entry.declaration(), deferred)
 }
 
-/// The agent at the other end, as a capability sees it.
+/// The connected agent, as a capability sees it.
 #[derive(Clone)]
 pub struct A2ePeer {
     pub(super) conversation: Arc<A2eConversation>,
@@ -156,17 +154,17 @@ impl A2ePeer {
         &self.conversation.face.host
     }
 
-    /// Its session.
+    /// The agent's session.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// Sends it something it may not have asked for. `false`: thousands of messages wait for it already.
+    /// Sends a message to the agent. `false`: thousands of unread messages are waiting.
     pub fn push(&self, body: Body) -> bool {
         self.conversation.outbox.push(Message::new(body)).is_ok()
     }
 
-    /// Whether it asked for an extension in its handshake.
+    /// Whether the agent asked for an extension in its handshake.
     pub fn wants(&self, extension: &str) -> bool {
         self.conversation.wants(extension)
     }
@@ -175,17 +173,17 @@ impl A2ePeer {
 /// The capabilities of a host, by message type and by name.
 pub(super) struct CapabilityRegistry {
     capabilities: Vec<Arc<dyn A2eCapability>>,
-    /// Types that only the host's own tools take.
+    /// Message types that only the host's own tools handle.
     own: Vec<&'static str>,
     by_type: HashMap<&'static str, Vec<Arc<dyn A2eCapability>>>,
-    /// The entries of plugins in the handshake, in the order of their file.
+    /// The handshake entries of plugins, in the order of their file.
     plugins: Vec<CapabilityEntry>,
-    /// The capability that a message type of plugins belongs to.
+    /// The capability of each message type of plugins.
     plugin_types: HashMap<String, CapabilityName>,
 }
 
 impl CapabilityRegistry {
-    /// `tools` are the host's own, asked after others of the same priority.
+    /// `tools` are the host's own; they are asked after other handlers of the same priority.
     pub(super) fn new(
         mut capabilities: Vec<Arc<dyn A2eCapability>>,
         tools: Arc<dyn A2eCapability>,
@@ -222,7 +220,7 @@ impl CapabilityRegistry {
             .filter(|kind| !others.contains(kind))
             .collect();
         capabilities.push(tools);
-        // Stable: of equals, whoever was added first is asked first.
+        // The sort is stable: at equal priority, handlers are asked in the order of their registration.
         capabilities.sort_by_key(|capability| std::cmp::Reverse(capability.priority()));
         let mut by_type: HashMap<_, Vec<_>> = HashMap::new();
         for capability in &capabilities {
@@ -246,7 +244,7 @@ impl CapabilityRegistry {
         self.own.contains(&kind)
     }
 
-    /// Who takes messages of a type, first asked first.
+    /// The handlers of a message type in the order in which they are asked.
     pub(super) fn takers(&self, kind: &str) -> &[Arc<dyn A2eCapability>] {
         let takers = self.by_type.get(kind).map_or(&[][..], Vec::as_slice);
         match takers {
@@ -255,12 +253,12 @@ impl CapabilityRegistry {
         }
     }
 
-    /// The capability that a message of plugins belongs to.
+    /// The capability of a plugin's message type.
     pub(super) fn of_plugins(&self, kind: &str) -> Option<&CapabilityName> {
         self.plugin_types.get(kind)
     }
 
-    /// One entry for each plugin of a capability that was asked for, in the order it was asked for.
+    /// The entries of each requested capability, one for each plugin, in the order of the request.
     pub(super) fn negotiate(&self, asked: &[String]) -> Vec<CapabilityEntry> {
         let mut accepted: Vec<CapabilityEntry> = Vec::new();
         for name in asked.iter().map(|word| CapabilityName::from_word(word)) {
@@ -299,8 +297,8 @@ fn metadata(capability: &dyn A2eCapability) -> Map<String, Value> {
     metadata
 }
 
-/// Hands a message to whoever takes it. The host's own tools are quick to take one; others may take their time, so
-/// they get a task.
+/// Passes a message to its handlers. The host's own tools take a message quickly, so they are asked in place. Other
+/// handlers may take long and run in their own tokio task.
 pub(super) async fn dispatch(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     if conversation.face.registry.is_own(message.body.kind()) {
@@ -308,13 +306,16 @@ pub(super) async fn dispatch(peer: &A2ePeer, message: Message) -> Result<(), Not
     }
     let id = message.id.clone();
     let key = others_key(&id);
-    // A repeat of a request that is under way or was answered is not handled twice.
+    // A repeat of a running or answered request is not handled again.
     if !id.is_empty() {
         match conversation.outbox.begin(&key, None) {
             RequestIdClaim::New => {}
             RequestIdClaim::Same | RequestIdClaim::Other => return Ok(()),
             RequestIdClaim::Behind => return Err(behind().into()),
         }
+        // The claim comes before this look at the remembered answers. An answer is pushed before its claim is released,
+        // so a repeat finds either the claim or the answer. In the other order, the first request could end between the
+        // two steps, and the repeat would be handled a second time.
         if conversation.outbox.repeat(&id) {
             conversation.outbox.give_up(&key);
             return Ok(());
@@ -338,13 +339,13 @@ pub(super) async fn dispatch(peer: &A2ePeer, message: Message) -> Result<(), Not
     Ok(())
 }
 
-/// What a request to other capabilities is under way under. Not its id: the host's own tools, where they are asked
-/// too, take that for their call.
+/// The outbox key of a request to other handlers. It differs from the request's id, because the host's own tools use
+/// that id as the key of a call if they are asked too.
 pub(super) fn others_key(id: &str) -> String {
     format!("\u{1}{id}")
 }
 
-/// Asks everybody who takes a message, and sends the one answer they come to.
+/// Asks all handlers of a message and sends the combined answer.
 async fn ask_all(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     let id = message.id.clone();
@@ -420,7 +421,7 @@ fn send_answer(
     }
 }
 
-/// A capability that panics is one that could not answer.
+/// Turns a panic of a capability into an error.
 async fn handled(
     capability: &dyn A2eCapability,
     peer: &A2ePeer,
@@ -436,9 +437,9 @@ async fn handled(
     })
 }
 
-/// How much of a stranger's own words is repeated to it.
+/// The most characters of an unknown message type that an error repeats.
 const MAX_SHOWN: usize = 100;
-/// How the message types of the protocol's capabilities begin.
+/// The prefixes of the message types of the protocol's capabilities.
 const FAMILIES: [&str; 10] = [
     "skill",
     "toolkit",
@@ -452,8 +453,8 @@ const FAMILIES: [&str; 10] = [
     "mcp",
 ];
 
-/// The answer to a message of a type that no capability of this host takes. Requests of capabilities that are not served
-/// are told apart from messages that make no sense.
+/// The error for a message type without a handler. Requests of capabilities that this host does not offer get another
+/// error than invalid messages.
 pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
     let shown: String = kind
         .chars()

@@ -1,4 +1,4 @@
-//! One agent's session: who it is, what it may say, and what it is still to hear.
+//! The session of one agent: its authentication, its messages and its outbox.
 
 use std::{
     sync::{
@@ -28,19 +28,18 @@ use super::{
 };
 use crate::auth::{AdmittedCaller, RequestAuthenticator};
 
-/// How long the reply to a refused handshake waits to be read.
+/// The time that the agent has to read the answer to a refused handshake.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
-/// How long canceled calls may take to be answered when a session ends.
+/// The time that canceled calls have to answer when a session ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// Requests that may be handled at the same time by capabilities other than the host's own tools.
+/// The most requests that handlers other than the host's own tools work on at the same time.
 const MAX_HANDLING: usize = 64;
 
-/// What became of something that was received.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MessageReceipt {
-    /// It was taken; whatever is to be said about it is in the outbox.
+    /// The message was taken; its answer is or will be in the outbox.
     Taken,
-    /// The outbox is full of things the peer has not read, so it cannot even be told.
+    /// The outbox is full of unread messages, so no answer is possible.
     Flooded,
 }
 
@@ -48,16 +47,16 @@ pub(super) struct A2eConversation {
     pub(super) face: Arc<A2eServerFace>,
     pub(super) transport: ConversationTransport,
     pub(super) outbox: Outbox,
-    /// The id the agent knows. Over HTTP it is all that a request has to show, so it is never recorded.
+    /// The id that the agent uses. Over HTTP it is the only credential of a request, so it is never recorded.
     wire_id: String,
-    /// The id in the host's records.
+    /// The id on record.
     session_id: SessionId,
     door: Arc<RequestAuthenticator>,
     since: Instant,
-    /// Cut short what an agent that leaves has allowed its calls.
+    /// Ends the grace period of a leaving agent's calls early.
     hurry: CancellationToken,
     over: CancellationToken,
-    /// Requests that capabilities other than the host's own tools are handling.
+    /// Permits for requests to handlers other than the host's own tools.
     pub(super) handling: Arc<Semaphore>,
     turned_away: AtomicBool,
     state: Mutex<ConversationState>,
@@ -68,22 +67,21 @@ struct ConversationState {
     last_used: Instant,
 }
 
-/// Where the agent stands with the host.
 enum ConversationPhase {
-    /// Nobody knows who it is.
+    /// The agent is not authenticated yet.
     Stranger,
-    /// It came in.
+    /// The agent is admitted.
     Known(NegotiatedSession),
-    /// It said goodbye: what runs may finish, nothing more is taken.
+    /// The agent sent `shutdown`: running calls may finish, and new messages are refused.
     Leaving(Arc<Session>),
-    /// It was refused, or has left: only what waits in the outbox is still given out.
+    /// The agent was refused or has left. Only the pending messages of the outbox are still sent.
     Over,
 }
 
-/// Why a message was not taken.
+/// The reason why a message was not taken.
 pub(super) enum NotTaken {
     Refused(Box<ErrorMessage>),
-    /// The sender cannot even be told: its outbox is full.
+    /// The outbox is full of unread messages, so no answer is possible.
     Flooded,
 }
 
@@ -95,7 +93,7 @@ impl From<ErrorMessage> for NotTaken {
 
 struct NegotiatedSession {
     session: Arc<Session>,
-    /// What was negotiated; `None` after a restart, when nobody remembers.
+    /// The negotiated capabilities; `None` after a restart, because they are not recorded.
     capabilities: Option<Vec<CapabilityName>>,
     extensions: Vec<String>,
     _stay: SessionGuard,
@@ -136,7 +134,7 @@ impl A2eConversation {
         })
     }
 
-    /// A session of an earlier life of the host. Its agent may not have heard the last answers.
+    /// Resumes a session of an earlier run of the host. Its agent may have missed the last answers.
     pub(super) fn resumed(self: Arc<Self>, session: Arc<Session>) -> Arc<Self> {
         let unheard = self.face.host.unheard(session.id());
         self.outbox
@@ -150,12 +148,12 @@ impl A2eConversation {
         };
         self.state.lock().standing = ConversationPhase::Known(known);
         self.face.know(&self.session_id, &self);
-        // The tools may be others than before.
+        // The tools may have changed.
         let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
         self
     }
 
-    /// Who talks, while it may.
+    /// The agent, if it may send requests.
     pub(super) fn peer(self: &Arc<Self>) -> Option<A2ePeer> {
         match &self.state.lock().standing {
             ConversationPhase::Known(known) => Some(A2ePeer {
@@ -168,7 +166,7 @@ impl A2eConversation {
         }
     }
 
-    /// The session, also of an agent that is leaving.
+    /// The session, including that of a leaving agent.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         match &self.state.lock().standing {
             ConversationPhase::Known(NegotiatedSession { session, .. })
@@ -181,7 +179,7 @@ impl A2eConversation {
         &self.session_id
     }
 
-    /// Whether a session id in a message means this session.
+    /// Whether a session id in a message names this session.
     pub(super) fn is_called(&self, id: &str) -> bool {
         id.is_empty() || id == self.wire_id || id == self.session_id.as_str()
     }
@@ -197,7 +195,7 @@ impl A2eConversation {
         }
     }
 
-    /// Notes that somebody uses it. One that is over stays as old as it is.
+    /// Updates the time of the last use. A conversation that is over keeps its time.
     pub(super) fn touch(&self) {
         let mut state = self.state.lock();
         if !matches!(state.standing, ConversationPhase::Over) {
@@ -209,18 +207,17 @@ impl A2eConversation {
         matches!(self.state.lock().standing, ConversationPhase::Stranger)
     }
 
-    /// How long ago it began.
+    /// The time since its beginning.
     pub(super) fn age(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Whether it has left, or was never let in.
+    /// Whether the agent has left or was never admitted.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state.lock().standing, ConversationPhase::Over)
     }
 
-    /// A text of the agent's own as it may be written down: without secrets, and without the id that is as good as
-    /// one.
+    /// A text of the agent without secrets and without the session's wire id, which is a credential.
     pub(super) fn recordable(&self, text: &str) -> String {
         self.face
             .host
@@ -228,7 +225,7 @@ impl A2eConversation {
             .replace(&self.wire_id, self.session_id.as_str())
     }
 
-    /// How long nobody read, asked or waited for anything.
+    /// The time without a reader, a request or a running call.
     pub(super) fn idle_time(&self) -> Duration {
         if self.outbox.is_in_use() {
             Duration::ZERO
@@ -237,7 +234,7 @@ impl A2eConversation {
         }
     }
 
-    /// Takes a message, or what could not be read as one. Over HTTP a call is on record when this returns.
+    /// Handles a message or the error of an unreadable one. Over HTTP, a call is on record when this returns.
     pub(super) async fn receive(
         self: &Arc<Self>,
         read: Result<Message, Box<ErrorMessage>>,
@@ -272,7 +269,7 @@ impl A2eConversation {
         }
     }
 
-    /// Tells the sender of a message what is wrong with it.
+    /// Sends an error to the sender of a message.
     pub(super) fn refuse(&self, id: String, error: ErrorMessage) -> MessageReceipt {
         let req_id = if error.req_id.is_empty() {
             id
@@ -282,14 +279,14 @@ impl A2eConversation {
         self.say(Body::Error(error.to(req_id)))
     }
 
-    /// To the capabilities, where the sender may talk to them.
+    /// Passes a message to the capabilities, if the sender is admitted.
     async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), NotTaken> {
         let Some(peer) = self.peer() else {
             return match self.is_stranger() {
                 true => Err(
                     ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first").into(),
                 ),
-                // The answer is on its way, and an error in its place would be taken for it.
+                // The request is running and its answer will follow. An error now would count as that answer.
                 false
                     if self.outbox.is_under_way(&message.id)
                         || self.outbox.is_under_way(&others_key(&message.id)) =>
@@ -303,7 +300,7 @@ impl A2eConversation {
             };
         };
         if peer.session.is_ended() {
-            // Closed by another way, such as an operator's.
+            // The session was closed in another way, for example by an operator.
             self.refuse(
                 message.id,
                 ErrorMessage::new(ErrorCode::RuntimeError, "this session was closed"),
@@ -352,7 +349,7 @@ impl A2eConversation {
 
     fn say(&self, mut body: Body) -> MessageReceipt {
         if let Body::Error(error) = &mut body {
-            // It may repeat what could not be read.
+            // The text may repeat parts of an unreadable message, which may hold secrets.
             error.message = self.face.host.redacted(&error.message).into_owned();
         }
         let message = Message::new(body);
@@ -404,19 +401,19 @@ impl A2eConversation {
             host_session_id: ok.then(|| self.session_id.to_string()),
             host_id: self.face.settings.host_id.clone(),
         }));
-        // An agent that was let in before stays in: only this handshake was wrong.
+        // An admitted agent stays admitted: only this handshake failed.
         if !ok && self.is_stranger() {
             self.end();
         }
         said
     }
 
-    /// Whether a handshake brought a wrong token since this was last asked.
+    /// Whether a handshake had a wrong token since the last call of this function.
     pub(super) fn was_turned_away(&self) -> bool {
         self.turned_away.swap(false, Ordering::Relaxed)
     }
 
-    /// Lets the agent in, or says why not.
+    /// Admits the agent, or returns the reason of the refusal.
     async fn enter(self: &Arc<Self>, request: &HandshakeRequest) -> Result<(), RefusalReason> {
         let Some(admitted) = self.door.admits(&request.auth_token) else {
             self.turned_away.store(true, Ordering::Relaxed);
@@ -427,7 +424,7 @@ impl A2eConversation {
         };
         match &self.state.lock().standing {
             ConversationPhase::Stranger => {}
-            // Again by the same agent: nothing changes.
+            // A second handshake of the same agent changes nothing.
             ConversationPhase::Known(known) if *known.session.principal() == admitted.principal => {
                 return Ok(());
             }
@@ -446,6 +443,9 @@ impl A2eConversation {
         };
         let stay = session.stay();
         let mut state = self.state.lock();
+        // Opening a session waits for the journal, and the lock cannot be held meanwhile. Another handshake on the same
+        // connection may have been admitted in between, so the phase is checked a second time. Without this check the
+        // later handshake would replace the principal of the earlier one, whose calls are running.
         match &state.standing {
             ConversationPhase::Stranger => {
                 let known = NegotiatedSession {
@@ -458,7 +458,7 @@ impl A2eConversation {
                 self.face.know(&self.session_id, self);
                 Ok(())
             }
-            // Another handshake was quicker.
+            // Another handshake came first.
             ConversationPhase::Known(known) if known.session.principal() == session.principal() => {
                 Ok(())
             }
@@ -492,14 +492,14 @@ impl A2eConversation {
             host.open_session_as(id, principal.clone(), surface.clone(), credential.clone())
         };
         match open().await {
-            // Sessions that nobody reads give way; they come back from the record when they are used again.
+            // Idle sessions give up their place. They are resumed from the record when they are used again.
             Err(SessionError::Full(_)) if self.face.sessions.park_one(&principal) => open().await,
             opened => opened,
         }
     }
 
-    /// The agent leaves: no more calls, the running ones finish or are stopped, all are answered, then the
-    /// stream ends.
+    /// Ends the conversation on the agent's request. New calls are refused, running calls finish or are stopped, every
+    /// call is answered, then the stream ends.
     fn leave(self: &Arc<Self>, request: Shutdown) {
         let mut state = self.state.lock();
         let session = match &state.standing {
@@ -508,7 +508,7 @@ impl A2eConversation {
                 drop(state);
                 return self.end();
             }
-            // It is leaving, or was never let in.
+            // The agent is leaving already, or was never admitted.
             ConversationPhase::Leaving(_) | ConversationPhase::Over => return,
         };
         state.standing = ConversationPhase::Leaving(Arc::clone(&session));
@@ -534,7 +534,7 @@ impl A2eConversation {
         });
     }
 
-    /// The other end is gone for good: what runs for it stops.
+    /// Ends the conversation of an agent that is gone: its calls are stopped at once.
     pub(super) fn hang_up(self: &Arc<Self>) {
         self.hurry.cancel();
         self.leave(Shutdown {
@@ -542,14 +542,14 @@ impl A2eConversation {
         });
     }
 
-    /// For agents that asked to be told.
+    /// Sends a notice of a changed list, if the agent asked for such notices.
     pub(super) fn tell_of_changed_list(&self) {
         if self.wants(LIST_CHANGED) {
             let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
         }
     }
 
-    /// Tells of changed lists as long as the session lasts. For sessions that no table keeps.
+    /// Sends notices of changed lists until the session ends. For sessions outside of the session table.
     pub(super) fn watch_list(self: &Arc<Self>) {
         let session = Arc::downgrade(self);
         let mut changes = self.face.host.changes();
@@ -564,7 +564,7 @@ impl A2eConversation {
         });
     }
 
-    /// Nothing more is taken; what waits is given out, and then the stream ends.
+    /// Refuses further messages, sends the pending ones, and then ends the stream.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.standing = ConversationPhase::Over;

@@ -1,7 +1,7 @@
 //! HTTP with server-sent events: `POST /session`, `POST /send`, `GET /stream`.
 //!
-//! Clients of this protocol retry a failed POST three times and then fall silent, so whatever is wrong with a
-//! message is said on the stream; only a request that belongs to no session gets an HTTP error.
+//! Clients of this protocol retry a failed POST three times and then give up silently. Errors in a message are
+//! therefore sent on the stream; only a request without a session gets an HTTP error.
 
 use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
@@ -37,15 +37,15 @@ use crate::{
     streams::{self, StreamPlace, StreamsFull},
 };
 
-/// The paths that need no token: a session's id, and the token in its handshake, are asked for instead.
+/// The paths that need no token. They check a session's id, and the token in its handshake.
 pub(crate) const ROUTES: [&str; 3] = ["/session", "/send", "/stream"];
 
-/// Names the session in every request but the first.
+/// The header that names the session in every request but the first.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// How much of a message that is too long is kept to find its id in.
+/// The kept beginning of a message that is too long, for finding its id.
 pub(super) const HEAD: usize = 4 << 10;
-/// About how much is written to a stream at once.
+/// The approximate size of one write to a stream.
 const BATCH: usize = 64 << 10;
 
 pub(crate) fn routes(face: Arc<A2eServerFace>) -> Router {
@@ -70,7 +70,7 @@ async fn open(
     Json(json!({ "session_id": sessions::open(&face, &door) }))
 }
 
-/// A request that belongs to no session, in the words of this protocol's servers.
+/// The refusal of a request without a session, in the form that other servers of this protocol use.
 struct A2eHttpRefusal(StatusCode, Cow<'static, str>);
 
 impl A2eHttpRefusal {
@@ -128,7 +128,7 @@ async fn conversation(
     }
 }
 
-/// A message's bytes, or of a message that is too long the beginning, where its id is.
+/// The bytes of a message, or the beginning of a message that is too long, which contains its id.
 enum MessageBytes {
     Whole(Bytes),
     TooLong(Bytes),
@@ -215,7 +215,7 @@ async fn listen(
         let (epoch, number) = id.split_once('-')?;
         (epoch == face.epoch).then(|| number.parse().ok())?
     });
-    // Sessions without a handshake are nobody's yet, and have a limit of their own.
+    // A session without a handshake has no owner yet, and a limit of its own.
     let owner = conversation
         .session()
         .map(|session| session.principal().clone());
@@ -227,7 +227,6 @@ async fn listen(
     Ok(event_stream(UTF8_EVENTS, "no-cache", reading.frames()))
 }
 
-/// One reader of a session's outbox.
 struct OutboxReader {
     conversation: Arc<A2eConversation>,
     reader: u64,
@@ -280,7 +279,7 @@ impl OutboxReader {
                 }
                 Some(frames.into())
             }
-            // Ticks at once, so that a reader hears that it is connected.
+            // The first tick is immediate, so that a reader sees at once that it is connected.
             _ = self.alive.tick() => Some(STILL_HERE),
         }
     }
@@ -292,7 +291,7 @@ impl OutboxReader {
         wire::write(frames, item, MessageFraming::Event);
     }
 
-    /// What was told before, to be told again. `None`: it comes by itself later, or there is nothing to tell.
+    /// Resends an item. `None`: it follows later by itself, or no longer exists.
     async fn recall(&self, again: ResendItem) -> Option<OutboxItem> {
         let host = &self.conversation.face.host;
         let (req_id, session) = match again {
@@ -328,7 +327,7 @@ impl OutboxReader {
                 is_of_plugin: self.conversation.face.is_of_plugin(answer),
             })));
         }
-        // A call of an earlier life that runs again: its end goes through the outbox like any other.
+        // A call of an earlier run that this host continues: its end goes through the outbox as usual.
         if self.conversation.outbox.begin(&req_id, None) == RequestIdClaim::New {
             CallListener::of_earlier(&self.conversation, req_id, earlier.tool)
                 .wait_for(earlier.call);
@@ -336,7 +335,7 @@ impl OutboxReader {
         None
     }
 
-    /// The outbox has nothing more for this reader: another has taken over, or the session is over.
+    /// Removes the session if it is over. Otherwise another reader has taken over.
     fn all_told(&self) {
         if self.conversation.is_over() && self.conversation.outbox.is_over() {
             sessions::forget(&self.conversation.face, &self.conversation);
@@ -351,7 +350,7 @@ impl Drop for OutboxReader {
     }
 }
 
-/// Forgets sessions in time, and tells the others when the tools change. Ends with the face.
+/// Removes idle sessions, and notifies the others when the tools change. Ends with the face.
 pub(crate) async fn tend(face: std::sync::Weak<A2eServerFace>) {
     let Some(mut changes) = face.upgrade().map(|face| face.host.changes()) else {
         return;

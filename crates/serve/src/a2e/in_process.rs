@@ -15,13 +15,13 @@ use super::{
 };
 use crate::auth::{KnownToken, RequestAuthenticator};
 
-/// Messages that may wait in the link, each way.
+/// The most messages that wait in the link in each direction.
 const ROOM: usize = 1_024;
-/// What is taken out of the outbox at once.
+/// The approximate size of one batch from the outbox.
 const BATCH: usize = 64 << 10;
 
-/// Connects an agent in this process to a host, as the agent `embedded`. The other end of the link speaks A2E: a
-/// handshake first, then whatever the host serves. Dropping it ends the session.
+/// Connects an agent in this process to a host, as the agent `embedded`. The other end of the link uses A2E: a
+/// handshake first, then any message that the host handles. Dropping it ends the session.
 pub fn connect(host: &Host) -> InProcessLink {
     let max_parallel = host.limits().scheduler.session_concurrency;
     let settings = A2eFaceSettings {
@@ -34,7 +34,7 @@ pub fn connect(host: &Host) -> InProcessLink {
     )
 }
 
-/// The same to a face that is there already.
+/// Connects an agent to an existing face.
 pub(crate) fn link(face: &Arc<A2eServerFace>, tokens: Vec<KnownToken>) -> InProcessLink {
     let door = Arc::new(RequestAuthenticator::Process {
         tokens,
@@ -55,7 +55,7 @@ pub(crate) fn link(face: &Arc<A2eServerFace>, tokens: Vec<KnownToken>) -> InProc
 async fn hear(conversation: Arc<A2eConversation>, mut from: mpsc::Receiver<Message>) {
     while let Some(message) = from.recv().await {
         conversation.receive(Ok(message)).await;
-        // A link that is not read fills up, and its sender waits.
+        // If the agent does not read, the link fills up and the agent's next send waits.
         conversation.outbox.room().await;
     }
     conversation.hang_up();

@@ -1,9 +1,8 @@
-//! What a session still has to hear: bounded, in order, and kept for a while after it was given out.
+//! The messages that a session's agent has not received yet: bounded, in order, and kept for a while after delivery.
 //!
-//! A stream that breaks takes with it whatever lay in its buffers, and a client of this protocol never says what
-//! it has read. So everything but events is remembered for some minutes and given out again to a reader that
-//! comes back; clients ignore what they have seen. Of answers only the request's id is remembered: the record
-//! has the rest.
+//! A stream that breaks loses the contents of its buffers, and clients of this protocol never confirm what they have
+//! read. Therefore everything except events is remembered for some minutes and delivered again to a returning reader;
+//! clients ignore repetitions. Of an answer only the request's id is remembered, because the record holds the rest.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,25 +18,24 @@ use toolpost_core::{EventDelivery, RecordedResult, SurfaceEntry, ToolFilter};
 
 use super::audit::AuditedRequest;
 
-/// Small messages that may wait. A peer that has more of them unread sends without reading.
+/// The most small messages that wait. A peer with more unread messages does not read at all.
 const MAX_MESSAGES: usize = 16_384;
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
-/// The same for somebody who has not come in yet.
+/// The same limit for a peer without a handshake.
 const MAX_STRANGERS_MESSAGES: usize = 64;
-/// Events that may wait. A reader further behind loses some.
+/// The most events that wait. A slower reader loses events.
 const MAX_EVENTS: usize = 1_024;
 const MAX_EVENT_BYTES: usize = 4 << 20;
-/// Answers that may wait, in bytes. A session further behind is not given new calls.
+/// The most bytes of answers that wait. A session with more gets no new calls.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// How much is remembered, and how long.
+/// The limits of the remembered items.
 const MAX_GIVEN: usize = 1_024;
 const GIVEN_FOR: Duration = Duration::from_secs(600);
-/// How much a reader that comes back is given again, the newest of it.
+/// The most bytes of remembered items that a returning reader gets, newest first.
 const MAX_AGAIN_BYTES: usize = 16 << 20;
-/// What a message or an event takes beside its text.
+/// The memory of a message or an event besides its text.
 const ENVELOPE: usize = 256;
 
-/// Something to be told.
 pub(super) enum OutboxItem {
     Message(Arc<Message>),
     Event(ToolEventMessage),
@@ -45,28 +43,27 @@ pub(super) enum OutboxItem {
     List(Box<OutboxToolList>),
 }
 
-/// A call's end, on its way to whoever asked.
+/// The end of a call, on its way to the caller.
 pub(super) struct AnsweredCall {
-    /// What it was begun under: the request's id, or one made up where it had none.
+    /// The key under which the call began: the request's id, or a generated one if it had none.
     pub(super) key: String,
     pub(super) req_id: String,
     pub(super) tool: String,
     pub(super) answer: Arc<RecordedResult>,
     pub(super) events: Vec<ToolEventMessage>,
-    /// Whether a plugin's tool was called.
+    /// Whether the tool belongs to a plugin.
     pub(super) is_of_plugin: bool,
 }
 
-/// A list of tools, shared with the catalog until it is written.
+/// A list of tools. Its entries are shared with the catalog until the list is written.
 pub(super) struct OutboxToolList {
     pub(super) req_id: String,
     pub(super) filter: ToolFilter,
     pub(super) tools: Vec<SurfaceEntry>,
-    /// Noted when the list is written, which is when its size is known.
+    /// The audit entry. It is completed when the list is written, because only then its size is known.
     pub(super) asked: Option<AuditedRequest>,
 }
 
-/// Something to be told again.
 #[derive(Clone)]
 pub(super) enum ResendItem {
     Message(Arc<Message>),
@@ -74,36 +71,33 @@ pub(super) enum ResendItem {
     List(String, ToolFilter),
 }
 
-/// Whether readers may come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutboxReaderPolicy {
-    /// One, once: a pipe or a link.
+    /// A single reader: a pipe or a link.
     One,
-    /// One at a time, each taking over from the one before.
+    /// One reader at a time; a new one replaces the one before.
     MayReturn,
 }
 
-/// What taking a request id for a call came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestIdClaim {
     New,
-    /// The same call is under way; its answer will come.
+    /// The same call is running; its answer will follow.
     Same,
-    /// Another call is under way under this id.
+    /// Another call is running under this id.
     Other,
-    /// Too much is waiting to be read.
+    /// Too many bytes wait to be read.
     Behind,
 }
 
-/// A small message could not be taken: thousands are waiting, or nobody will ever read it.
+/// A small message was refused: thousands are waiting, or the outbox is closed.
 #[derive(Debug)]
 pub(super) struct OutboxOverflow;
 
-/// Why a list could not be taken.
 #[derive(Debug)]
 pub(super) enum ListNotTaken {
     Flooded,
-    /// Too much is waiting to be read.
+    /// Too many bytes wait to be read.
     Behind,
 }
 
@@ -123,8 +117,7 @@ struct OutboxState {
     events: usize,
     event_bytes: usize,
     answer_bytes: usize,
-    /// Requests whose answer has not been put in yet, with a digest of what was asked; `None` where only the record
-    /// knows that.
+    /// The running requests with a digest of their content; `None` if only the record has the content.
     under_way: HashMap<String, Option<[u8; 32]>>,
     given: VecDeque<DeliveredItem>,
     last: u64,
@@ -140,15 +133,15 @@ struct DeliveredItem {
     again: ResendItem,
 }
 
-/// A reader that was let in.
+/// A new reader.
 pub(super) struct OutboxAttachment {
     pub(super) reader: u64,
-    /// What an earlier reader may have lost, with its numbers.
+    /// The items that an earlier reader may have lost, with their numbers.
     pub(super) again: Vec<(u64, ResendItem)>,
 }
 
 impl Outbox {
-    /// `first` is where its numbers begin: those of a session that comes back must not be those it had before.
+    /// `first` is the first number of its items. A resumed session must not reuse the numbers of its earlier run.
     pub(super) fn new(readers: OutboxReaderPolicy, first: u64) -> Self {
         Self {
             readers,
@@ -168,13 +161,13 @@ impl Outbox {
         self.ready.notify_one();
     }
 
-    /// A small message: an answer of the protocol itself, an error, a notice.
+    /// Adds a small message: an answer of the protocol itself, an error, a notice.
     pub(super) fn push(&self, mut message: Message) -> Result<(), OutboxOverflow> {
         message.ts.get_or_insert_with(crate::clock::unix_seconds);
         self.push_shared(Arc::new(message), MAX_MESSAGES)
     }
 
-    /// The same for somebody who has not come in yet.
+    /// Adds a small message for a peer without a handshake.
     pub(super) fn push_to_stranger(&self, mut message: Message) -> Result<(), OutboxOverflow> {
         message.ts.get_or_insert_with(crate::clock::unix_seconds);
         self.push_shared(Arc::new(message), MAX_STRANGERS_MESSAGES)
@@ -191,7 +184,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// The answer to a request that was begun here.
+    /// Adds the answer to a claimed request.
     pub(super) fn push_reply(&self, key: &str, message: Message) -> Result<(), OutboxOverflow> {
         let pushed = self.push(message);
         self.give_up(key);
@@ -203,7 +196,7 @@ impl Outbox {
         if state.messages >= MAX_MESSAGES || state.closed {
             return Err(ListNotTaken::Flooded);
         }
-        // A list is pointers until it is written, yet each takes a place for every tool.
+        // A list consists of pointers until it is written, but still has one for every tool.
         if state.answer_bytes > MAX_ANSWER_BYTES {
             return Err(ListNotTaken::Behind);
         }
@@ -224,7 +217,7 @@ impl Outbox {
         EventDelivery::Taken
     }
 
-    /// Resolves when a sender that can be made to wait may go on.
+    /// Waits until there is room again, for senders that can wait.
     pub(super) async fn room(&self) {
         loop {
             let changed = self.drained.notified();
@@ -235,7 +228,7 @@ impl Outbox {
         }
     }
 
-    /// Takes an id for a request. What was asked may be known to the record only.
+    /// Claims an id for a request. Without `digest`, only the record has the content of the request.
     pub(super) fn begin(&self, key: &str, digest: Option<[u8; 32]>) -> RequestIdClaim {
         let mut state = self.state.lock();
         match state.under_way.get(key) {
@@ -249,7 +242,7 @@ impl Outbox {
         }
     }
 
-    /// The answer that was given to a request, where it is still remembered; it is given again.
+    /// Delivers a remembered answer again. Returns whether the answer is remembered.
     pub(super) fn repeat(&self, req_id: &str) -> bool {
         let answers = |message: &Arc<Message>| message.body.req_id() == Some(req_id);
         let state = self.state.lock();
@@ -276,26 +269,26 @@ impl Outbox {
         self.state.lock().under_way.contains_key(key)
     }
 
-    /// Whether all is told, and no more will come.
+    /// Whether everything was delivered and nothing more can follow.
     pub(super) fn is_over(&self) -> bool {
         let state = self.state.lock();
         state.closed && state.queue.is_empty()
     }
 
-    /// Whether there is nothing to tell, and nothing that may have to be told again.
+    /// Whether nothing waits to be delivered, first or again.
     pub(super) fn is_empty(&self) -> bool {
         let mut state = self.state.lock();
         state.forget();
         state.queue.is_empty() && state.given.is_empty()
     }
 
-    /// A request that gets no answer of its own after all, or has it.
+    /// Releases a request that was answered in another way or gets no answer.
     pub(super) fn give_up(&self, key: &str) {
         self.state.lock().under_way.remove(key);
         self.settled.notify_waiters();
     }
 
-    /// A call's end. Never refused: how much may wait is seen to when calls begin.
+    /// Adds the end of a call. It is never refused: the limit is enforced when calls begin.
     pub(super) fn push_answer(&self, answered: AnsweredCall) {
         let mut state = self.state.lock();
         state.under_way.remove(&answered.key);
@@ -307,7 +300,7 @@ impl Outbox {
         }
     }
 
-    /// Resolves when no call is under way.
+    /// Waits until no call is running.
     pub(super) async fn settled(&self) {
         loop {
             let changed = self.settled.notified();
@@ -318,20 +311,20 @@ impl Outbox {
         }
     }
 
-    /// Nothing more will come: the reader ends when it has read what is there.
+    /// Closes the outbox: its reader ends after the pending items.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
         self.ready.notify_one();
         self.drained.notify_waiters();
     }
 
-    /// Whether somebody reads, or something is under way.
+    /// Whether a reader is connected or a call is running.
     pub(super) fn is_in_use(&self) -> bool {
         let state = self.state.lock();
         state.attached || !state.under_way.is_empty()
     }
 
-    /// What the last host may not have delivered.
+    /// Remembers answers that the last host may not have delivered.
     pub(super) fn remember(&self, answers: impl Iterator<Item = String>) {
         let mut state = self.state.lock();
         for req_id in answers {
@@ -347,7 +340,7 @@ impl Outbox {
         }
     }
 
-    /// Lets a reader in. An earlier one ends. `after` is the last number it knows to have read.
+    /// Connects a reader and disconnects an earlier one. `after` is the last number that the reader has received.
     pub(super) fn attach(&self, after: Option<u64>) -> OutboxAttachment {
         let mut state = self.state.lock();
         state.reader += 1;
@@ -368,7 +361,7 @@ impl Outbox {
         OutboxAttachment { reader, again }
     }
 
-    /// A reader is gone. Another may be in its place already.
+    /// Disconnects a reader, unless another one has replaced it.
     pub(super) fn detach(&self, reader: u64) {
         let mut state = self.state.lock();
         if state.reader == reader {
@@ -376,15 +369,15 @@ impl Outbox {
         }
     }
 
-    /// The next things to be told, numbered; as many as are there and about as much as `room` says. `None`: all
-    /// was told, or another reader has taken over.
+    /// Waits for the next items and returns them with their numbers, up to about `room` bytes. `None`: everything was
+    /// delivered, or another reader has taken over.
     pub(super) async fn take(&self, reader: u64, room: usize) -> Option<Vec<(u64, OutboxItem)>> {
         loop {
             let changed = self.ready.notified();
             {
                 let mut state = self.state.lock();
                 if state.reader != reader {
-                    // The wake-up may have been meant for whoever took over.
+                    // `notify_one` may have chosen this reader while its successor waits, so the wake-up is passed on.
                     drop(state);
                     self.ready.notify_one();
                     return None;
@@ -455,13 +448,13 @@ impl OutboxState {
         let again = match item {
             OutboxItem::Event(_) => return,
             OutboxItem::Message(message) => ResendItem::Message(Arc::clone(message)),
-            // What came without an id cannot be told apart from anything else.
+            // An answer without a request id cannot be recognised as a repetition, so it is not delivered again.
             OutboxItem::Answer(answered) if answered.req_id.is_empty() => return,
             OutboxItem::Answer(answered) => ResendItem::Answer(answered.req_id.clone()),
             OutboxItem::List(list) => ResendItem::List(list.req_id.clone(), list.filter.clone()),
         };
         if self.given.len() >= MAX_GIVEN {
-            // Thousands of pongs do not push out an answer.
+            // Small messages are dropped first, so that thousands of pongs do not evict an answer.
             let is_message = |given: &DeliveredItem| matches!(given.again, ResendItem::Message(_));
             let least = self.given.iter().position(is_message).unwrap_or_default();
             self.given.remove(least);
@@ -485,7 +478,7 @@ impl OutboxState {
     }
 }
 
-/// About how many bytes a message holds. Those of other capabilities may be of any size.
+/// The approximate size of a message. Messages of other capabilities can have any size.
 fn size_of_message(message: &Message) -> usize {
     let text = match &message.body {
         Body::Error(error) => {

@@ -1,5 +1,5 @@
-//! Messages of capabilities that plugins of an A2E host file bring. Each is a call of the host, so that it is decided,
-//! scheduled and recorded like the call of a tool; the answers of the plugins go on the wire as they are.
+//! Messages of capabilities that plugins of an A2E host file provide. Each message becomes a call of the host, so that
+//! it is decided, scheduled and recorded like a tool call. The answers of the plugins are sent unchanged.
 
 use std::{
     collections::HashSet,
@@ -27,10 +27,9 @@ use super::{
     tools::{begin, claim_id, hand_over, request_id},
 };
 
-/// The namespace of the calls that messages become.
 const NAMESPACE: &str = "a2e";
 
-/// Starts the call that a message is.
+/// Starts the call for a message.
 pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     let Message { id, body, .. } = message;
@@ -66,10 +65,10 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
     Ok(())
 }
 
-/// Sends what plugins say during a request, and its answers.
+/// Sends the messages of plugins during a request, and their answers.
 struct MessageListener {
     conversation: Arc<A2eConversation>,
-    /// The request as the outbox knows it.
+    /// The key of the request in the outbox.
     key: String,
     req_id: String,
     /// The ids of messages that were sent before the end.
@@ -88,14 +87,14 @@ impl MessageListener {
         }
     }
 
-    /// Another message answers the request.
+    /// Releases the request, because another message answers it.
     fn let_go(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.conversation.outbox.give_up(&self.key);
     }
 
     fn send(&self, message: Message) {
-        // A session that does not read has thousands of messages waiting; one more is lost.
+        // A session that does not read has thousands of unread messages; this message is dropped.
         let _ = self.conversation.outbox.push(message);
     }
 }
@@ -128,7 +127,8 @@ impl EventListener for MessageListener {
             .as_ref()
             .or(details)
             .and_then(|value| value.get("responses"));
-        // What a plugin says of being stopped is not why it was stopped.
+        // For a call that ran out of time, the timeout is the answer, and not the plugin's own text about being
+        // stopped.
         let found = found.filter(|_| result.error_class() != Some(ErrorClass::Timeout));
         match (found.and_then(Value::as_array), &result.error) {
             (Some(responses), _) => {
@@ -156,14 +156,14 @@ impl EventListener for MessageListener {
                 });
                 self.send(wire_message(fields, &self.req_id));
             }
-            // A plugin that takes a message and has nothing to answer.
+            // The plugin took the message and gave no answer.
             (None, None) => {}
         }
         self.conversation.outbox.give_up(&self.key);
     }
 }
 
-/// A call that is dropped without an end: its request is answered all the same.
+/// Answers the request of a call that is dropped without an end.
 impl Drop for MessageListener {
     fn drop(&mut self) {
         if self.is_over.load(Ordering::Relaxed) {
@@ -179,7 +179,7 @@ impl Drop for MessageListener {
     }
 }
 
-/// A plugin's message with everything that the protocol requires of one.
+/// Completes a plugin's message with the fields that the protocol requires.
 fn wire_message(message: Value, req_id: &str) -> Message {
     let mut fields = match message {
         Value::Object(fields) => fields,
@@ -209,7 +209,8 @@ fn wire_message(message: Value, req_id: &str) -> Message {
     }
 }
 
-/// Takes what plugins send outside of a request to the agent of their session, and their audit entries to the file.
+/// Passes messages that plugins send outside of a request to the agent of their session, and their audit entries to the
+/// file.
 pub(crate) struct FacePluginPort {
     face: Weak<A2eServerFace>,
     host: Host,
@@ -223,7 +224,7 @@ impl FacePluginPort {
         }
     }
 
-    /// Without the host's secrets.
+    /// Removes the host's secrets.
     fn redacted(&self, value: &Value) -> Option<Value> {
         serde_json::from_str(&self.host.redacted(&value.to_string())).ok()
     }

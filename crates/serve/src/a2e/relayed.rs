@@ -1,5 +1,6 @@
-//! A2E as a relay follows it: the handshake is made again with the next host, which takes the same session up, and open
-//! requests are sent again. A call that an earlier host began is on its record, so a repeat is answered from there.
+//! The state of an A2E connection in a relay. After a change of hosts, the relay repeats the handshake with the next
+//! host, which resumes the session, and sends the open requests again. If an earlier host began a call, the next host
+//! answers it from the record.
 
 use bytes::Bytes;
 use toolpost_a2e::{
@@ -10,13 +11,13 @@ use toolpost_a2e::{
 use super::{tools::LIST_CHANGED, wire::too_large};
 use crate::join::{HostChange, HostLine, OpenRequests, RelayedProtocol};
 
-/// The id of the handshake that the relay makes itself.
+/// The id of the relay's own handshake.
 const REPLAYED: &str = "toolpost-rejoin";
 
 /// The state of one agent's conversation.
 #[derive(Default)]
 pub(crate) struct A2eRelay {
-    /// The handshake that was sent last.
+    /// The latest handshake that the agent sent.
     offered: Option<Message>,
     /// The handshake that a host accepted.
     accepted: Option<Message>,
@@ -79,7 +80,7 @@ impl RelayedProtocol for A2eRelay {
                 self.open.add(&heading.id, Some(line));
             }
             "shutdown" => self.is_over = true,
-            // The next host answers a call that the record knows from the record, also one of a plugin.
+            // The next host answers recorded calls from the record, including calls of plugins.
             _ => self.open.add(&heading.id, Some(line)),
         }
     }
@@ -203,7 +204,7 @@ mod tests {
             .collect()
     }
 
-    /// An agent that was let in.
+    /// The relay of an admitted agent.
     fn known() -> A2eRelay {
         let mut relay = A2eRelay::default();
         said(
@@ -251,7 +252,7 @@ mod tests {
             &mut relay,
             &json!({ "type": "memory/store/resp", "req_id": "m" }),
         );
-        // A call that no answer can be told from is not sent again.
+        // A call without an id cannot be matched with its answer, so it is not sent again.
         said(
             &mut relay,
             &json!({ "type": "tool/call/req", "tool_name": "echo", "arguments": {} }),

@@ -1,4 +1,4 @@
-//! The sessions agents have over HTTP: found by an id that only their agent knows, limited, and forgotten in time.
+//! The HTTP sessions of agents: found by an id that only the agent has, limited in number, and removed when idle.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -18,16 +18,16 @@ use super::{
 };
 use crate::auth::RequestAuthenticator;
 
-/// Sessions without a handshake. Anybody can open one, so the oldest gives way.
+/// The most sessions without a handshake. Every client can open one, so a new one replaces the oldest.
 const MAX_STRANGERS: usize = 256;
-/// How long a stranger may take for its handshake.
+/// The time that a client has for its handshake.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(60);
-/// How often sessions are looked through.
+/// The interval of the search for idle sessions.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// A session may give its place to another one after so long without use.
+/// The idle time after which a session may give its place to another one.
 const PARKED_AFTER: Duration = Duration::from_secs(60);
-/// Sessions that gave their place and may come back at any time.
+/// The most sessions that gave up their place and may return.
 const MAX_PARKED: usize = 4_096;
 
 #[derive(Default)]
@@ -39,16 +39,16 @@ pub(super) struct A2eHttpSessions {
 impl A2eHttpSessions {
     fn known(&self, wire_id: &str) -> Option<Arc<A2eConversation>> {
         let found = self.open.lock().get(wire_id).cloned();
-        // Whoever is asked for is not parked the next moment.
+        // A session that was requested must not be parked in the next moment.
         found.inspect(|session| session.touch())
     }
 
-    /// Forgets what nobody will ask for again, and ends sessions that nobody used for too long.
+    /// Removes finished sessions, and ends sessions that were idle for too long.
     pub(super) fn sweep(&self, session_idle: Duration) {
         self.open.lock().retain(|_, session| {
             let idle = session.idle_time();
             if session.is_stranger() {
-                // However long it listens: whoever wants something says who it is.
+                // A connected stream does not extend this time: without a handshake it has no purpose.
                 let stays = session.age() < STRANGER_PATIENCE;
                 if !stays {
                     session.end();
@@ -61,14 +61,16 @@ impl A2eHttpSessions {
             if session.session().is_some_and(|session| session.is_ended()) {
                 session.end();
             } else if idle >= session_idle {
-                // It stays in the table until its end is on record, lest it come back meanwhile.
+                // The session stays in the table until its end is recorded. Removed earlier, it could be resumed from
+                // the record in between.
                 session.hang_up();
             }
             true
         });
     }
 
-    /// Lets go of the session that was unused longest, first of the same caller's. `false`: all are in use.
+    /// Removes the session that was idle for the longest time, preferably one of the same principal. `false`: all are
+    /// in use.
     pub(super) fn park_one(&self, principal: &Principal) -> bool {
         let mut open = self.open.lock();
         let unused = open.iter().filter_map(|(id, known)| {
@@ -107,22 +109,22 @@ impl A2eHttpSessions {
     }
 
     pub(super) fn close_all(&self) {
-        // Emptied, so that the face and its sessions do not keep one another for ever.
+        // The table is emptied, because the face and its sessions refer to each other and would never be freed.
         std::mem::take(&mut *self.open.lock())
             .values()
             .for_each(|session| session.outbox.close());
     }
 }
 
-/// The name in records of a session whose id must not be in any.
+/// The id on record. It is a hash, because the wire id is a credential that must not be recorded.
 fn recorded(wire_id: &str) -> SessionId {
     let hash = Sha256::digest(wire_id.as_bytes());
     SessionId::new(format!("a2e-{}", const_hex::encode(&hash[..16])))
 }
 
-/// Opens a session for whoever comes.
+/// Opens a session without a handshake.
 pub(super) fn open(face: &Arc<A2eServerFace>, door: &Arc<RequestAuthenticator>) -> String {
-    // 122 random bits: the id is what later requests are let in by.
+    // 122 random bits: later requests are authenticated by this id.
     let wire_id = Uuid::new_v4().simple().to_string();
     let session_id = recorded(&wire_id);
     let conversation = A2eConversation::new(
@@ -146,14 +148,13 @@ pub(super) fn open(face: &Arc<A2eServerFace>, door: &Arc<RequestAuthenticator>) 
     wire_id
 }
 
-/// Why there is no session.
 pub(super) enum NoSession {
     Unknown,
-    /// It may exist, and there is no room for it, or the journal cannot be read.
+    /// The session may exist, but there is no room for it, or the journal cannot be read.
     NotNow,
 }
 
-/// The session an id belongs to: here, or on record from before a restart or a long pause.
+/// Finds the session of an id, in memory, or on record from before a restart or a long pause.
 pub(super) async fn find(
     face: &Arc<A2eServerFace>,
     door: &Arc<RequestAuthenticator>,
@@ -168,12 +169,13 @@ pub(super) async fn find(
     }
     let session_id = recorded(wire_id);
     let limits = face.host.limits();
-    // What was not used in this life of the host was last used before it, at the latest when the last one ended.
+    // A session that this run has not used was last used before the run began, at the latest when the previous host
+    // ended.
     let unused = face.since.elapsed() + face.away;
     if unused > limits.session_idle && !face.sessions.is_parked(&session_id) {
         return Err(NoSession::Unknown);
     }
-    // The operator may have taken the token away since.
+    // The operator may have revoked the token since then.
     let resumed = face
         .host
         .resume_session(&session_id, |owner, credential| {
@@ -189,8 +191,9 @@ pub(super) async fn find(
             return Err(NoSession::Unknown);
         }
     };
-    // Under the lock: somebody else may be bringing it back in the same moment, and what it did not hear is told
-    // only once.
+    // Resuming waits for the journal, so two requests may resume the session at the same time. The entry is made under
+    // the lock and the second request gets the conversation of the first. Two conversations would deliver the missed
+    // answers twice and share one session with two outboxes.
     Ok(match face.sessions.open.lock().entry(wire_id.to_owned()) {
         Entry::Occupied(known) => Arc::clone(known.get()),
         Entry::Vacant(place) => {
@@ -207,7 +210,7 @@ pub(super) async fn find(
     })
 }
 
-/// A session is over and its reader has everything: it is not there any more.
+/// Removes a session that is over and fully read.
 pub(super) fn forget(face: &A2eServerFace, conversation: &Arc<A2eConversation>) {
     face.sessions
         .open

@@ -1,6 +1,6 @@
-//! Over a pair of pipes: one message a line, one session a process.
+//! A2E over a pair of pipes: one message a line, one session a process.
 //!
-//! Both pipes have a thread of their own. A peer that stops reading blocks the thread that writes and nothing else.
+//! Each pipe has its own thread. A peer that stops reading blocks only the writing thread.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -22,36 +22,36 @@ use super::{
 };
 use crate::auth::RequestAuthenticator;
 
-/// Lines that may wait to be handled.
+/// The most lines that wait to be handled.
 const ROOM: usize = 1_024;
-/// About how much is written at once.
+/// The approximate size of one write.
 const BATCH: usize = 64 << 10;
-/// How long a peer may leave thousands of messages unread before it counts as gone.
+/// The time after which a peer with thousands of unread messages counts as gone.
 const UNREAD: Duration = Duration::from_secs(60);
-/// How long running calls get once the peer has closed its end: it waits three seconds for the process to go.
+/// The time that running calls get after the peer has closed its end. The peer waits three seconds for the process to
+/// exit.
 const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
-/// A line of input.
 pub(crate) enum InputLine {
     Whole(Vec<u8>),
-    /// Longer than the limit; this is how it began.
+    /// The beginning of a line that is longer than the limit.
     TooLong(Vec<u8>),
 }
 
-/// Talks until the input ends or the peer says goodbye, then lets what runs finish for a moment.
+/// Serves the agent until the input ends or the agent sends `shutdown`, then lets running calls finish for a moment.
 pub(crate) async fn converse(
     face: &Arc<A2eServerFace>,
     door: &Arc<RequestAuthenticator>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    // Nothing but the agent ends it: the host of these pipes ends with them.
+    // Only the agent can end this conversation: the host of these pipes ends with them.
     let leaving = CancellationToken::new();
     converse_joined(face, door, None, &leaving, input, output).await;
 }
 
-/// The same for an agent whose process joined this host. `session` is the one that it had with an earlier host.
-/// When this host leaves, the session stays open on record, and the agent goes on with it at the next host.
+/// Serves an agent through a relay that joined this host. `session` is the agent's session with an earlier host. When
+/// this host shuts down, the session stays open on record, and the agent continues it with the next host.
 pub(crate) async fn converse_joined(
     face: &Arc<A2eServerFace>,
     door: &Arc<RequestAuthenticator>,
@@ -77,18 +77,18 @@ pub(crate) async fn converse_joined(
     let written = write_lines(Arc::clone(&conversation), output);
     tokio::pin!(written);
     loop {
-        // A peer that does not read is not heard either, until it does.
+        // Backpressure: the input of a peer that does not read is not read either.
         let next = async {
             match tokio::time::timeout(UNREAD, conversation.outbox.room()).await {
                 Ok(()) => to_handle.recv().await,
-                // Whoever floods and does not read in all this time is gone, or as good as.
+                // A peer that sends messages and reads nothing in this time counts as gone.
                 Err(_) => None,
             }
         };
         let line = tokio::select! {
             biased;
             line = next => line,
-            // The session is over, or nobody reads.
+            // The session is over, or the output is closed.
             _ = &mut written => return conversation.hang_up(),
         };
         match line {
@@ -102,20 +102,22 @@ pub(crate) async fn converse_joined(
         };
     }
     let _ = tokio::time::timeout(LAST_CALLS, conversation.outbox.settled()).await;
+    // When this host leaves, the agent does not: `end` only stops this conversation and leaves the session open on
+    // record, and the relay resumes it at the next host. `hang_up` would close the session.
     if leaving.is_cancelled() {
         conversation.end();
     } else {
         conversation.hang_up();
     }
-    // Canceled calls still get their answers, in what is left of the peer's patience.
+    // Canceled calls still get their answers in the time that the peer leaves.
     let _ = tokio::time::timeout(Duration::from_millis(500), written).await;
 }
 
-/// Hands on the lines of an input, each up to a length, until it ends or nobody takes them.
+/// Passes on the lines of an input, each up to a limit, until the input or the receiver ends.
 pub(crate) fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<InputLine>) {
     loop {
         let mut line = Vec::new();
-        // One byte more than the limit tells a line that is too long from one that fits.
+        // One byte beyond the limit distinguishes a line that is too long from one that fits.
         let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
         match input.by_ref().take(most).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
@@ -139,7 +141,6 @@ pub(crate) fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Se
     }
 }
 
-/// Reads to the end of a line without keeping it.
 fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
     loop {
         let buffer = input.fill_buf()?;
@@ -155,7 +156,7 @@ fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
     }
 }
 
-/// Writes what the outbox has, in a thread. Resolves when all is written or nobody reads any more.
+/// Writes the items of the outbox in a thread. Resolves when everything is written or the output is closed.
 fn write_lines(
     conversation: Arc<A2eConversation>,
     mut output: impl Write + Send + 'static,

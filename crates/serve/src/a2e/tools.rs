@@ -1,4 +1,4 @@
-//! The `tools` capability: list, search, call, cancel. Everything it does is a call of the host's own entry points.
+//! The `tools` capability: list, search, call, cancel. Each of them uses the host's public entry points.
 
 use std::sync::{
     Arc,
@@ -26,11 +26,11 @@ use super::{
     outbox::{AnsweredCall, OutboxToolList, RequestIdClaim, size_of_event},
 };
 
-/// The word for stopping a call, in the handshake's metadata.
+/// The extension for stopping a call, in the handshake's metadata.
 pub(super) const CANCEL: &str = "tool/cancel";
-/// The word for notices of a changed list, in the metadata and in what a client asks for.
+/// The extension for notices of changed lists, in the metadata and in the request of a client.
 pub(super) const LIST_CHANGED: &str = "tool/list/changed";
-/// Events that an answer may hold: those of a caller who asked for them, and those that were not streamed.
+/// The limits of the events in an answer: requested events, and events that were not streamed.
 const MAX_COLLECTED: CollectLimits = CollectLimits {
     events: 1_000,
     bytes: 1 << 20,
@@ -40,12 +40,12 @@ const MAX_UNSTREAMED: CollectLimits = CollectLimits {
     bytes: 16 << 10,
 };
 
-/// The host's own tools.
+/// The host's own tools as a capability.
 pub(super) struct ToolsCapability {
     pub(super) plugin: String,
     pub(super) priority: i32,
     pub(super) exclusive: bool,
-    /// Whether the handshake names it, and not only the plugins whose tools it serves.
+    /// Whether the handshake lists it, and not only the plugins whose tools it serves.
     pub(super) is_entry: bool,
 }
 
@@ -100,7 +100,7 @@ impl A2eCapability for ToolsCapability {
 }
 
 impl ToolsCapability {
-    /// A tool that is not the host's may be another capability's, where one is asked after this.
+    /// Whether a tool that the host does not have may belong to a capability that is asked later.
     fn leaves_to_others(&self, peer: &A2ePeer, tool: &str) -> bool {
         let takers = peer.conversation.face.registry.takers("tool/call/req");
         let is_last = takers
@@ -191,7 +191,7 @@ async fn start(
             handle.accepted().await;
             listener.goes_on(handle.invocation_id());
         }
-        // A repeat of one in the background is told the same again.
+        // A repeat of a background call gets the same answer again.
         CallHandleState::Joined if background => listener.goes_on(handle.invocation_id()),
         CallHandleState::Joined | CallHandleState::UnderWay | CallHandleState::Over(_) => {
             hand_over(conversation, handle, listener, CallListener::let_go).await?;
@@ -200,8 +200,8 @@ async fn start(
     Ok(CapabilityResponse::Taken)
 }
 
-/// Leaves a call that has begun to its listener; over HTTP only once it is on record. A request that cannot be the call's
-/// is not the listener's to answer.
+/// Leaves a started call to its listener; over HTTP only once the call is on record. Conflicting requests are answered
+/// here and not by the listener.
 pub(super) async fn hand_over<L: EventListener>(
     conversation: &A2eConversation,
     mut handle: CallHandle,
@@ -210,7 +210,8 @@ pub(super) async fn hand_over<L: EventListener>(
 ) -> Result<(), ErrorMessage> {
     match handle.standing() {
         CallHandleState::UnderWay => {
-            // The session's next reader gets the answer, so a reader that leaves does not end the call.
+            // The call continues without this handle: the next reader of the session gets the answer, so a disconnect
+            // does not end the call.
             handle.detach();
             if conversation.transport == ConversationTransport::Http {
                 handle.accepted().await;
@@ -223,7 +224,7 @@ pub(super) async fn hand_over<L: EventListener>(
             return Err(used_for_another());
         }
         CallHandleState::Over(answer) => listener.ended(answer),
-        // Begun in an earlier life of the host, without this listener.
+        // The call began in an earlier run of the host, without this listener.
         CallHandleState::Joined | CallHandleState::Backgrounded => {
             tokio::spawn(async move { listener.ended(&handle.answer().await) });
         }
@@ -231,19 +232,19 @@ pub(super) async fn hand_over<L: EventListener>(
     Ok(())
 }
 
-/// The id of a message. One without it cannot be repeated.
+/// The request id of a message. A message without an id cannot be repeated.
 pub(super) fn request_id(message: &str) -> Option<RequestId> {
     (!message.is_empty()).then(|| RequestId::new(message))
 }
 
-/// Takes the id of a message for a request, and gives the key that its answer is kept under. `None`: the request is under
-/// way, or its answer is there.
+/// Claims the id of a message and returns the outbox key of its answer. `None`: the request is running, or its answer
+/// is there.
 pub(super) fn claim_id(
     conversation: &A2eConversation,
     id: &str,
     digest: [u8; 32],
 ) -> Result<Option<String>, ErrorMessage> {
-    // A call without an id cannot be repeated, yet it is answered and counted like any other.
+    // A call without an id cannot be repeated, but it is answered and counted as usual.
     let key = if id.is_empty() {
         format!("\u{0}{}", Uuid::new_v4().simple())
     } else {
@@ -257,7 +258,7 @@ pub(super) fn claim_id(
     }
 }
 
-/// Starts a call of the conversation. Over HTTP the message is answered before the call ends.
+/// Starts a call of the conversation. Over HTTP, the message is acknowledged before the call ends.
 pub(super) async fn begin(peer: &A2ePeer, call: CallRequest) -> CallHandle {
     let transport = peer.conversation.transport;
     let acknowledged = match transport {
@@ -285,24 +286,25 @@ pub(super) fn behind() -> ErrorMessage {
     .retryable()
 }
 
-/// Hears a call's events and its end for the session that asked.
+/// Receives the events and the end of a call for the session that made it.
 pub(super) struct CallListener {
     conversation: Arc<A2eConversation>,
-    /// What the call is under way under.
+    /// The outbox key of the call.
     key: String,
     req_id: String,
     tool: String,
     streaming: bool,
     background: bool,
     collected: Option<Mutex<CollectedEvents>>,
-    /// Whether the caller asked for the events. Otherwise only results of plugins have them, as their clients expect.
+    /// Whether the caller asked for the events. Otherwise only results of plugins include them, because their clients
+    /// expect that.
     collects_for_all: bool,
     asked: Option<AuditedRequest>,
-    /// Whether there was an end to hear, or nobody is to hear of it.
+    /// Whether the caller was answered, or the end must not be sent.
     is_told: AtomicBool,
 }
 
-/// Events that wait for the answer they will stand in.
+/// Events that wait for the answer that will include them.
 struct CollectedEvents {
     limits: CollectLimits,
     events: Vec<ToolEventMessage>,
@@ -327,7 +329,6 @@ impl CollectedEvents {
     }
 }
 
-/// How many events are collected.
 #[derive(Clone, Copy)]
 struct CollectLimits {
     events: usize,
@@ -349,7 +350,7 @@ impl CallListener {
             conversation: Arc::clone(conversation),
             key,
             req_id: id.to_owned(),
-            // It is told back as it was asked for, and may be anything.
+            // The answer repeats the name as the caller sent it, which can be any text.
             tool: conversation
                 .face
                 .host
@@ -375,22 +376,22 @@ impl CallListener {
         }
     }
 
-    /// The call goes on in the background, which is its caller's answer.
+    /// Answers that the call continues in the background.
     fn goes_on(&self, call: InvocationId) {
         self.is_told.store(true, Ordering::Relaxed);
         let response = projection::backgrounded(&self.req_id, &self.tool, call);
         let message = Message::new(Body::ToolCallResponse(response));
-        // Where not even this can be said, its caller has thousands of other things to read.
+        // If even this message does not fit, the caller has thousands of unread messages.
         let _ = self.conversation.outbox.push_reply(&self.key, message);
     }
 
-    /// Another message tells the caller what became of its request.
+    /// Releases the request, because another message answers it.
     fn let_go(&self) {
         self.is_told.store(true, Ordering::Relaxed);
         self.conversation.outbox.give_up(&self.key);
     }
 
-    /// For a call that an earlier host began: its caller hears the end.
+    /// A listener for a call that an earlier host began. Its caller gets the end.
     pub(super) fn of_earlier(
         conversation: &Arc<A2eConversation>,
         req_id: String,
@@ -412,7 +413,7 @@ impl CallListener {
         }
     }
 
-    /// Hears the end of a call that began without it.
+    /// Waits for the end of a call that began without this listener.
     pub(super) fn wait_for(self, call: CallHandle) {
         tokio::spawn(async move { self.ended(&call.answer().await) });
     }
@@ -452,7 +453,7 @@ impl EventListener for CallListener {
         if let Some(asked) = &self.asked {
             asked.answered(&self.conversation, &self.tool, answer);
         }
-        // In the background the caller was answered before, and asks for the end by the call's id.
+        // A background call was answered before; its caller asks for the result by the call's id.
         if self.is_told.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -467,8 +468,8 @@ impl EventListener for CallListener {
     }
 }
 
-/// A call that is dropped without an end, because whoever sent it left in the very moment it was taken, or because
-/// the host is torn down: its request is told, and not waited for.
+/// Answers the request of a call that is dropped without an end: its sender disconnected in the moment of the start, or
+/// the host is torn down. The message is sent without waiting.
 impl Drop for CallListener {
     fn drop(&mut self) {
         if self.is_told.load(Ordering::Relaxed) {
@@ -480,7 +481,7 @@ impl Drop for CallListener {
         )
         .retryable();
         let message = Message::new(Body::Error(error.to(self.req_id.clone())));
-        // Where not even this can be said, its caller has thousands of other things to read.
+        // If even this message does not fit, the caller has thousands of unread messages.
         let _ = self.conversation.outbox.push_reply(&self.key, message);
     }
 }

@@ -1,19 +1,18 @@
-//! The transports that carry A2E, as far as a conversation depends on them.
+//! The transports of A2E, as far as a conversation depends on them.
 
 use super::outbox::OutboxReaderPolicy;
 
-/// What an agent came over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConversationTransport {
     Http,
     Stdio,
-    /// Stdio, by way of a process that joined this host after its last one had ended. The session is on record.
+    /// Stdio through a relay that joined this host after its earlier host had ended. The session is on record.
     Rejoined,
     InProcess,
 }
 
 impl ConversationTransport {
-    /// The name in records.
+    /// The face name on record.
     pub(super) fn face(self) -> &'static str {
         match self {
             Self::Http => "a2e",

@@ -1,4 +1,4 @@
-//! From the outbox to bytes.
+//! Converts outbox items to bytes.
 
 use toolpost_a2e::{
     Body, ErrorCode, ErrorMessage, Message,
@@ -78,7 +78,7 @@ fn now() -> Option<f64> {
     Some(crate::clock::unix_seconds())
 }
 
-/// The same for a peer in this process: nothing is written.
+/// The item as a message, for a peer in this process.
 pub(super) fn message(item: OutboxItem) -> Message {
     match item {
         OutboxItem::Message(message) => std::sync::Arc::unwrap_or_clone(message),
@@ -128,7 +128,7 @@ fn response(answered: &AnsweredCall, most: usize) -> CallResponseView<'_> {
     project(req_id, tool, answer.result(), events, most)
 }
 
-/// A list written straight from the catalog, one tool at a time.
+/// A list of tools that is serialized directly from the catalog, one tool at a time.
 #[derive(serde::Serialize)]
 struct ListView<'a> {
     req_id: &'a str,
@@ -143,7 +143,7 @@ impl serde::Serialize for ToolDefinitionList<'_> {
     }
 }
 
-/// What the sender of a message hears that is longer than the host reads. `head` is how it began.
+/// The error for a message that is longer than the limit. `head` is its beginning.
 pub(super) fn too_large(head: &[u8], limit: usize) -> Box<ErrorMessage> {
     let message =
         format!("the message is over the limit of {limit} bytes (setting `http.body_limit`)");

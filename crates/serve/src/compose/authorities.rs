@@ -1,4 +1,4 @@
-//! The authorities of a configuration: the file's words in the authorities' own types.
+//! Builds the authorities of a configuration.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,20 +21,20 @@ use super::{
     native::{self, NativeError},
 };
 
-/// Why the authorities of a configuration cannot be made.
+/// The reason why the authorities of a configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoritiesError {
     /// The workspace cannot be opened for their programs, or a credential has no value.
     #[error(transparent)]
     Native(#[from] NativeError),
-    /// The address of an endpoint cannot be one.
+    /// The address of an endpoint is not a URL.
     #[error("{place}: `{url}` is not a URL: {source}")]
     Url {
         /// File and line of its entry.
         place: String,
-        /// As written.
+        /// The address as written.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         source: url::ParseError,
     },
@@ -43,26 +43,26 @@ pub enum AuthoritiesError {
     Missing {
         /// File and line of its entry.
         place: String,
-        /// Which authority.
+        /// The authority.
         authority: String,
-        /// What is missing.
+        /// The missing path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// An authority cannot work.
+    /// An authority is declared wrongly.
     #[error("{place}: {source}")]
     Declaration {
         /// File and line of its entry.
         place: String,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         source: AuthorityError,
     },
 }
 
-/// The files that authorities are made of: tools ask before they change one, since it decides calls.
+/// The files of authorities. Tools ask before they change one, because it decides calls.
 pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
     let programs = config
         .authorities

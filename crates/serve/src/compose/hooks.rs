@@ -1,4 +1,4 @@
-//! The hooks of a configuration: the file's words in the hooks' own types.
+//! Builds the hooks of a configuration.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,13 +16,13 @@ use toolpost_store::DataDir;
 
 use super::native::{self, NativeError};
 
-/// Why the hooks of a configuration cannot be made.
+/// The reason why the hooks of a configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum HooksError {
-    /// There is no folder to start them in.
+    /// There is no workspace in which hooks start.
     #[error("the configuration names hooks, which start in the workspace, and there is none")]
     NoWorkspace,
-    /// Nothing can start them.
+    /// There is no launcher that can start them.
     #[error(
         "the configuration names hooks, and this host cannot start processes: whoever made it handed over no \
          program that is a launcher"
@@ -36,38 +36,37 @@ pub enum HooksError {
     Missing {
         /// File and line of its entry.
         place: String,
-        /// Which hook.
+        /// The hook.
         hook: String,
-        /// What is missing.
+        /// The missing path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// What a hook's `when` says means nothing.
+    /// The `when` of a hook is invalid.
     #[error("{place}: hook `{hook}`: {source}")]
     Concern {
         /// File and line of its entry.
         place: String,
-        /// Which hook.
+        /// The hook.
         hook: String,
-        /// What is wrong.
+        /// The problem.
         #[source]
         source: ConcernError,
     },
-    /// A hook cannot work.
+    /// A hook is declared wrongly.
     #[error("{place}: {source}")]
     Declaration {
         /// File and line of its entry.
         place: String,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         source: HookDeclarationError,
     },
 }
 
-/// The files that hooks are made of: whoever can write one of them says what the hook says, so tools ask before they
-/// change one.
+/// The files of hooks. Tools ask before they change one, because a writer of such a file controls the hook's votes.
 pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
     config
         .hooks
@@ -76,7 +75,7 @@ pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files among the words of a command.
+/// The existing files among the words of a command.
 pub(super) fn files_among(command: &[String]) -> impl Iterator<Item = PathBuf> + '_ {
     let whole = command
         .iter()
@@ -156,18 +155,18 @@ fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, H
     })
 }
 
-/// A program that is asked about calls, as the configuration has it.
+/// A program that decides about calls, as configured.
 pub(super) struct ConfiguredProgram<'a> {
     pub(super) command: &'a [String],
     pub(super) files: &'a [PathBuf],
     pub(super) profile: SandboxProfile,
     pub(super) writable: &'a [PathBuf],
-    /// The names of its variables.
+    /// The names of its environment variables.
     pub(super) environment: &'a [String],
 }
 
 impl ConfiguredProgram<'_> {
-    /// Fails with a path that is missing, which would be missed at the first call only.
+    /// Builds the declaration. Fails for a missing path, which otherwise only the first call would report.
     pub(super) fn declared(
         self,
         config: &HostConfig,

@@ -1,5 +1,5 @@
-//! The MCP servers of a configuration: references put together, the file's words in the source's own types. One that
-//! cannot be had is reported, and the others serve.
+//! Builds the MCP servers of a configuration and resolves their references. A server that is not available is reported,
+//! and the others serve.
 
 use std::{
     collections::BTreeMap,
@@ -26,44 +26,44 @@ use toolpost_store::{DataDir, PinFiles};
 
 use super::native::{self, NativeError, NativeHandover};
 
-/// Shorter values are not looked for in records and answers, because they would blot out ordinary words.
+/// Shorter values are not redacted from records and answers, because they would remove ordinary words.
 const SHORTEST_SECRET: usize = 8;
 
-/// Why a host does not start for the sake of an MCP server.
+/// The reason why a host does not start without an MCP server.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the MCP server `{name}` ({place}) is required and not available: {reason}\n\
      hint: mend it, or let the host start without it: `mcp.servers.{name}.required: false`"
 )]
 pub struct RequiredServerError {
-    /// The server.
+    /// The server's name.
     pub name: String,
     /// File and line of its entry.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
-/// What MCP servers get beside the configuration.
+/// The inputs of MCP servers besides the configuration.
 #[derive(Clone, Default)]
 pub struct McpHandover {
-    /// What references in the configuration came to. Without it, a server that has some is reported as not available.
+    /// The resolved references of the configuration. Without them, a server with references is reported as not
+    /// available.
     pub values: McpValues,
-    /// Folders that programs may keep what they fetch in, by the names of servers.
+    /// Folders in which programs can cache downloads, by server name.
     pub caches: BTreeMap<String, PathBuf>,
-    /// Where accepted definitions are kept. Without it: in the data directory, or in memory where there is none.
+    /// The store of pins. By default pins are kept in the data directory, or in memory without one.
     pub pins: Option<Arc<dyn PinStore>>,
 }
 
-/// The servers of a configuration, with everything that they are started with.
+/// The servers of a configuration, ready to start.
 pub(super) struct ComposedMcpServers {
     pub(super) ready: Vec<McpServer>,
     pub(super) unusable: Vec<UnusableServer>,
-    /// Values that must never be written or shown, with their kind.
+    /// Secret values with their kind. They are redacted everywhere.
     pub(super) secrets: Vec<(String, String)>,
 }
 
-/// Puts every server together.
 pub(super) fn servers(
     config: &HostConfig,
     handover: &McpHandover,
@@ -117,7 +117,6 @@ pub(super) fn servers(
     Ok(servers)
 }
 
-/// A source for each server.
 pub(super) fn sources(
     config: &HostConfig,
     data_dir: Option<&DataDir>,
@@ -158,13 +157,13 @@ pub(super) fn sources(
     Ok(in_order(sources))
 }
 
-/// By their names, so that of two that want one name for a tool it is always the same that gets it.
+/// Sorts the sources by name, so that if two tools want one name, the same one always gets it.
 fn in_order(mut sources: Vec<Arc<dyn Source>>) -> Vec<Arc<dyn Source>> {
     sources.sort_by(|one, other| one.name().cmp(other.name()));
     sources
 }
 
-/// Whether every server that the host must have is there, once it was asked for its tools.
+/// Checks that every required server is available. Called after all sources were asked for their tools.
 pub(super) fn check_required(config: &HostConfig, host: &Host) -> Result<(), RequiredServerError> {
     let reports = host.sources();
     for server in config.mcp.servers.iter().filter(|server| server.required) {
@@ -190,7 +189,7 @@ pub(super) fn check_required(config: &HostConfig, host: &Host) -> Result<(), Req
     Ok(())
 }
 
-/// Files that say which servers run and what they do. Agents are asked before they change one.
+/// The files that define the servers. Tools ask before they change one.
 pub(super) fn files(config: &HostConfig) -> impl Iterator<Item = PathBuf> {
     config
         .mcp
@@ -199,7 +198,7 @@ pub(super) fn files(config: &HostConfig) -> impl Iterator<Item = PathBuf> {
         .flat_map(|server| server.files.iter().filter(|path| !path.is_dir()).cloned())
 }
 
-/// Whether tools work in a place anyway.
+/// Whether a path lies in the workspace or another root.
 fn beneath_root(config: &HostConfig, path: &Path) -> bool {
     let roots = config.roots.iter().map(|root| &root.path);
     config
@@ -209,7 +208,7 @@ fn beneath_root(config: &HostConfig, path: &Path) -> bool {
         .any(|root| path.starts_with(root))
 }
 
-/// Why a server cannot be put together.
+/// The reason why a server cannot be built.
 #[derive(Debug, thiserror::Error)]
 enum NotMade {
     #[error("its `url` is none: {0}")]
@@ -229,7 +228,7 @@ enum NotMade {
     ReadsInVain(&'static str),
 }
 
-/// Why a path under `reads` cannot be what a program sees.
+/// The reason why a path under `reads` is refused.
 #[derive(Debug, thiserror::Error)]
 enum UnreadablePath {
     #[error("cannot be found: {0}")]
@@ -240,7 +239,6 @@ enum UnreadablePath {
     Outside,
 }
 
-/// One server on its way.
 struct McpServerSetup<'a> {
     config: &'a HostConfig,
     handover: &'a McpHandover,
@@ -291,7 +289,7 @@ impl McpServerSetup<'_> {
                 toolpost_config::McpShare::Host => McpSharing::Host,
                 toolpost_config::McpShare::Session => McpSharing::Session,
             },
-            // A host that must have it finds out at once whether it does.
+            // A required server starts at once, so that the host notices if it fails.
             start: match server.start {
                 toolpost_config::McpStart::Lazy if !server.required => McpStartPolicy::Lazy,
                 toolpost_config::McpStart::Lazy | toolpost_config::McpStart::Eager => {
@@ -338,7 +336,7 @@ impl McpServerSetup<'_> {
         if Path::new(&command).is_absolute() {
             readable.push(command.clone().into());
         }
-        // A folder beneath a root is what the server works on, and the root says what may be done there.
+        // A folder inside a root is the server's working data, and the settings of the root decide the access to it.
         let is_worked_on = |path: &Path| path.is_dir() && beneath_root(self.config, path);
         readable.extend(
             server
@@ -370,7 +368,7 @@ impl McpServerSetup<'_> {
         })
     }
 
-    /// The only paths of the roots that the server sees, without links.
+    /// The only paths of the roots that the server can read, with symbolic links resolved.
     fn reads(&self, profile: SandboxProfile) -> Result<Option<Vec<PathBuf>>, NotMade> {
         let Some(reads) = &self.server.reads else {
             return Ok(None);
@@ -410,7 +408,7 @@ impl McpServerSetup<'_> {
         reads.iter().map(named).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Variables of the host's environment that the server is passed.
+    /// The variables of the host's environment that the server gets.
     fn passed(&mut self) -> Result<BTreeMap<String, Secret>, NotMade> {
         let mut passed = BTreeMap::new();
         for name in &self.server.pass {
@@ -452,7 +450,7 @@ impl McpServerSetup<'_> {
     }
 }
 
-/// Programs that fetch what they run keep it in a folder of the server's own, and not among the user's files.
+/// Programs that download the code they run keep it in the server's own folder, and not among the user's files.
 fn cache_variables(cache: &Path) -> [(String, Secret); 3] {
     let of = |path: PathBuf| Secret::new(path.to_string_lossy());
     [
@@ -470,7 +468,7 @@ fn patterns(list: &[String]) -> Result<GlobSet, NotMade> {
     Ok(set.build()?)
 }
 
-/// A server that cannot be had, as a source without tools: it is reported wherever somebody looks for some.
+/// A server that is not available, as a source without tools, so that it appears in the reports on sources.
 pub(super) struct UnusableServer {
     name: String,
     place: String,

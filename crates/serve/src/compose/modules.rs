@@ -1,5 +1,5 @@
-//! The modules of mount plans: fetched, found out about, and made into sources and hooks. One that cannot be had is
-//! reported, and the others serve.
+//! Loads the modules of mount plans: fetches them, detects their kind, and makes sources and hooks of them. A module
+//! that is not available is reported, and the others serve.
 
 mod bundles;
 #[cfg(feature = "wasm")]
@@ -39,23 +39,23 @@ use super::{
 
 use bundles::missing_bundles;
 
-/// The name that plan modules have as a source, in records and under `sources`.
+/// The source name of plan modules, in records and under `sources`.
 const NAME: &str = "amplifier";
-/// The same for components that look at calls.
+/// The source name of components with hooks.
 const COMPONENT_HOOKS: &str = "amplifier-components";
-/// The same for those that are not there.
+/// The source name of modules that are not available.
 const UNLOADED: &str = "amplifier-unloaded";
 
-/// Why the modules of a configuration cannot be made at all.
+/// The reason why no module of a configuration can be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ModulesError {
-    /// There is no folder for them to work in.
+    /// There is no workspace for the modules.
     #[error("the configuration names modules, which work in the workspace, and there is none")]
     NoWorkspace,
-    /// Nowhere to keep what is fetched.
+    /// There is no cache for fetched modules.
     #[error("the configuration names modules, and nobody said where fetched ones are kept")]
     NoCache,
-    /// Nothing can start them.
+    /// There is no launcher that can start modules.
     #[error(
         "the configuration names modules, and this host cannot start processes: whoever made it handed over no \
          program that is a launcher"
@@ -66,35 +66,35 @@ pub enum ModulesError {
     Native(#[from] NativeError),
 }
 
-/// Is told which module is at which step.
+/// A callback for the progress of each module.
 pub type ModuleSetupListener = Box<dyn FnMut(&ModuleId, ModuleSetupProgress) + Send>;
 
-/// What modules get beside the configuration.
+/// The inputs of modules besides the configuration.
 #[derive(Default)]
 pub struct ModulesHandover {
-    /// Is told what goes on while modules are fetched and their packages installed.
+    /// Called while modules are fetched and their packages are installed.
     pub progress: Option<ModuleSetupListener>,
 }
 
-/// What a configuration's modules come to.
+/// The loaded modules of a configuration.
 #[derive(Default)]
 pub struct LoadedModules {
-    /// Their tools, and what is told of those that are not there.
+    /// The tools of the modules, and reports on modules that are not available.
     pub sources: Vec<Arc<dyn Source>>,
-    /// Their hooks.
+    /// The hooks of the modules.
     pub hooks: Vec<Arc<dyn Hook>>,
-    /// Who tells their handlers what happens to calls.
+    /// Witnesses that pass call events to the modules' handlers.
     pub witnesses: Vec<Arc<dyn Witness>>,
-    /// The process of those in Python, for whoever wants to look into it.
+    /// The process of the Python modules, for inspection.
     pub python: Option<PythonModules>,
 }
 
-/// Loads the modules of a configuration without a host around them. [`open_host`](super::open_host) does so by itself;
-/// this is for whoever puts something between the modules and their host.
+/// Loads the modules of a configuration without a host. [`open_host`](super::open_host) does this itself; this function
+/// is for programs that put something between the modules and their host.
 ///
 /// # Errors
 ///
-/// The configuration has no workspace, or `program` is not one that can start processes.
+/// If the configuration has no workspace, or `program` is not a launcher.
 pub async fn load_modules(
     config: &HostConfig,
     program: Option<&Path>,
@@ -103,8 +103,8 @@ pub async fn load_modules(
     modules(config, None, program, (Vec::new(), handover)).await
 }
 
-/// Loads the modules of a configuration, in their order. Their processes may not change `own_files`, which say what is
-/// allowed.
+/// Loads the modules of a configuration in their order. The processes of modules cannot change `own_files`, because
+/// those files define the permissions.
 pub(super) async fn modules(
     config: &HostConfig,
     data_dir: Option<&DataDir>,
@@ -147,7 +147,7 @@ pub(super) async fn modules(
         let loaded = match ready(module, &fetcher, &mut told).await {
             Ok(ready) => {
                 if let ModuleTransport::Wasm { artifact, .. } = &ready.transport {
-                    // A large component takes a while, the first time.
+                    // The first compilation of a large component takes a while.
                     told(ModuleSetupProgress::Step(format!(
                         "compiling {}",
                         artifact.display()
@@ -167,9 +167,8 @@ pub(super) async fn modules(
     Ok(loading.finish())
 }
 
-/// A module whose code is here.
 struct ModuleCodeLocation {
-    /// `None`: a package of the environment.
+    /// `None`: the module is a package of the Python environment.
     root: Option<PathBuf>,
     transport: ModuleTransport,
 }
@@ -180,7 +179,7 @@ async fn ready(
     progress: &mut (dyn FnMut(ModuleSetupProgress) + Send),
 ) -> Result<ModuleCodeLocation, LoadFailure> {
     match fetcher.fetch(module, progress).await?.root {
-        // What the package index has is Python.
+        // The package index contains only Python modules.
         None => Ok(ModuleCodeLocation {
             root: None,
             transport: ModuleTransport::Python,
@@ -198,23 +197,20 @@ async fn ready(
     }
 }
 
-/// What the processes of modules are started with.
 struct ModuleProcessSettings {
     launcher: Launcher,
     workspace: Arc<Workspace>,
     children: ChildSettings,
 }
 
-/// Modules on their way.
 struct ModuleLoader<'a> {
     config: &'a HostConfig,
     process: ModuleProcessSettings,
     #[cfg(feature = "wasm")]
     components: component::ComponentEngine,
     modules: LoadedModules,
-    /// They share a process, so they start together.
+    /// Python modules share a process, so they start together.
     python: Vec<BridgedModule>,
-    /// Components that look at calls.
     component_hooks: Vec<RustModule>,
     failures: Vec<LoadFailure>,
 }
@@ -290,7 +286,7 @@ impl<'a> ModuleLoader<'a> {
         Ok(())
     }
 
-    /// Installs what the Python modules need and starts their process.
+    /// Installs the packages of the Python modules and starts their process.
     async fn start_python(
         &mut self,
         supply: &Arc<ModuleSupply>,
@@ -394,7 +390,7 @@ impl<'a> ModuleLoader<'a> {
         self.modules.python = Some(set);
     }
 
-    /// Adds what stands for the modules that are not there.
+    /// Adds the reports on modules that are not available.
     fn finish(mut self) -> LoadedModules {
         if !self.component_hooks.is_empty() {
             let hooks = std::mem::take(&mut self.component_hooks);
@@ -416,7 +412,7 @@ impl<'a> ModuleLoader<'a> {
     }
 }
 
-/// The plugins that are served: of those with tools, an exclusive one hides those after it.
+/// The plugins that are served. Among plugins with tools, an exclusive one hides those after it.
 fn served_plugins(config: &HostConfig) -> Vec<&PluginConfig> {
     let brings_tools = |plugin: &PluginConfig| plugin.capability == super::TOOLS_CAPABILITY;
     let own = match &config.native_tools {
@@ -430,7 +426,7 @@ fn served_plugins(config: &HostConfig) -> Vec<&PluginConfig> {
         | NativeToolsChoice::LeftOut => None,
     };
     let tools = config.plugins.iter().filter(|plugin| brings_tools(plugin));
-    // Of equals, the first of the file comes first.
+    // At equal priority, the first entry of the file comes first.
     let first =
         tools.max_by(|one, other| one.priority.cmp(&other.priority).then(Ordering::Greater));
     let is_hidden = |plugin: &PluginConfig| {
@@ -445,7 +441,7 @@ fn served_plugins(config: &HostConfig) -> Vec<&PluginConfig> {
         .collect()
 }
 
-/// A plugin of an A2E host file, in the words that modules have.
+/// A plugin of an A2E host file as a planned module.
 fn plugin(config: &HostConfig, plugin: &PluginConfig) -> BridgedModule {
     let planned = PlannedModule {
         kind: ModuleKind::Tool,
@@ -508,8 +504,8 @@ fn failed(module: &PlannedModule, message: String) -> LoadFailure {
     }
 }
 
-/// A module that has one of the host's own names: the ids of its tools begin with it, so rules about the host's own tools
-/// would mean them.
+/// Refuses a module with a reserved name. The ids of its tools would begin with that name, so rules about the host's
+/// own tools would apply to them.
 fn refuse_reserved_name(module: &PlannedModule) -> Option<LoadFailure> {
     let name = module.id.as_str();
     let message = format!(
@@ -524,7 +520,7 @@ fn refuse_reserved_name(module: &PlannedModule) -> Option<LoadFailure> {
     })
 }
 
-/// A module of a kind that this binary was built without.
+/// The failure of a module whose kind this binary does not support.
 #[cfg(not(all(feature = "wasm", feature = "grpc")))]
 fn not_built_in(module: &PlannedModule, what: &str, feature: &str) -> LoadFailure {
     let message = format!(

@@ -1,4 +1,4 @@
-//! The native tools of a configuration: the file's words in the tools' own types.
+//! Builds the native tools of a configuration.
 
 use std::{
     io,
@@ -25,55 +25,55 @@ use toolpost_store::DataDir;
 
 use super::McpHandover;
 
-/// Why the native tools of a configuration cannot be made.
+/// The reason why the native tools of a configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
     /// A root cannot be opened.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// A protected path is no pattern.
+    /// A protected path is not a valid pattern.
     #[error(transparent)]
     Protect(#[from] ProtectionPatternError),
-    /// A URL of the network section cannot be one.
+    /// A URL of the network section is not valid.
     #[error(transparent)]
     Url(#[from] UrlPrefixError),
-    /// A credential's header cannot be one.
+    /// The header of a credential is not valid.
     #[error(transparent)]
     Header(#[from] CredentialHeaderError),
-    /// Nobody looked the value up.
+    /// The program that starts the host gave no value for a credential.
     #[error("the credential `{0}` has no value: whoever starts the host must hand it over")]
     CredentialWithoutValue(String),
-    /// A declared command cannot work.
+    /// A declared command is not valid.
     #[error("{place}: {source}")]
     Command {
         /// File and line of its entry.
         place: String,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         source: CommandError,
     },
-    /// Output of commands cannot be kept.
+    /// The output of commands cannot be stored.
     #[error("output of commands cannot be kept in the data directory: {0}")]
     Spool(#[source] io::Error),
 }
 
-/// What the native tools get beside the configuration.
+/// The inputs of native tools besides the configuration.
 #[derive(Default)]
 pub struct NativeHandover {
-    /// A binary whose `main` calls `toolpost_sandbox::launch_if_asked` and `toolpost_native::code_worker_if_asked`
-    /// first, usually this one. Without it no process is started.
+    /// A binary whose `main` first calls `toolpost_sandbox::launch_if_asked` and
+    /// `toolpost_native::code_worker_if_asked`, usually this one. Without it no process is started.
     pub program: Option<PathBuf>,
-    /// The values of the credentials that the configuration names.
+    /// The values of the configured credentials.
     pub credentials: Vec<(String, Secret)>,
-    /// What the environment of the host holds and must never be written or shown, with its kind.
+    /// Secret values in the host's environment, with their kind. They are redacted everywhere.
     pub secrets: Vec<(String, Secret)>,
-    /// Files that tell this host what is allowed. Tools ask before they change one.
+    /// Files that define the permissions of this host. Tools ask before they change one.
     pub own_files: Vec<PathBuf>,
-    /// What MCP servers need beside the configuration.
+    /// The inputs of MCP servers besides the configuration.
     pub mcp: McpHandover,
 }
 
-/// The credentials that calls may name, for the tools that may have them.
+/// The credentials that calls may name, with the tools that may use them.
 pub(super) fn grants(
     known: &[CredentialConfig],
     values: &[(String, Secret)],
@@ -88,7 +88,7 @@ pub(super) fn grants(
     known.iter().filter_map(grant).collect()
 }
 
-/// The tools, working in `root`.
+/// The native tools for the folder `root`.
 pub(super) fn tools(
     config: &HostConfig,
     root: &Path,
@@ -98,7 +98,8 @@ pub(super) fn tools(
     let workspace = Arc::new(workspace(config, root, handover.own_files)?);
     let launcher = handover.program.clone().map(Launcher::new);
     if let (Some(launcher), Some(_)) = (launcher.clone(), data_dir) {
-        // A host that will serve finds out early what it can confine, beside its start; one that only looks does not.
+        // The sandbox tier is measured in a thread beside the start, so that the first command does not wait for it. A
+        // host that only looks at its tools has no data directory and skips this.
         std::thread::spawn(move || launcher.tier());
     }
     let spool = data_dir

@@ -1,4 +1,4 @@
-//! The rules of a configuration, compiled.
+//! Compiles the rules of a configuration.
 
 use std::path::Path;
 
@@ -9,7 +9,6 @@ use toolpost_modules::allowed_message_patterns;
 
 use super::StartError;
 
-/// The rules of a configuration, compiled.
 pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     let spec = PolicySpec {
         mode: config.mode,
@@ -25,8 +24,8 @@ pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     Policy::compile(spec).map_err(StartError::Rules)
 }
 
-/// The messages of A2E plugins that are allowed unless a rule says otherwise: they use the state that a plugin keeps for
-/// its agent, and the operator added the plugin for that. The modes without questions leave nothing to such a default.
+/// The rules that allow messages of A2E plugins by default. The messages use the state that a plugin keeps for its
+/// agent, and the operator added the plugin for that purpose. The modes `plan` and `never-ask` have no such default.
 fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
     let has_default = match config.mode {
         PermissionMode::Plan | PermissionMode::NeverAsk => false,
@@ -46,9 +45,9 @@ fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
     rules.filter_map(Result::ok).collect()
 }
 
-/// Where paths in rules begin.
+/// The base folders of paths in rules.
 pub(super) fn places(config: &HostConfig) -> PathBaseFolders {
-    // Tools tell real paths, so rules must begin in the real folders too.
+    // Tools report real paths, so rules must use the real folders too.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     PathBaseFolders {
         workspace: config.workspace.as_deref().map(real),

@@ -1,4 +1,4 @@
-//! What the modules of a configuration are fetched with: the file's words in the fetcher's own types.
+//! Builds the module supply of a configuration.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use toolpost_processes::{
 };
 use toolpost_sandbox::Launcher;
 
-/// What modules are fetched with; `None` where the configuration has no cache.
+/// The module supply; `None` if the configuration has no cache.
 pub fn module_supply(
     config: &HostConfig,
     launcher: Option<Launcher>,

@@ -1,4 +1,4 @@
-//! Tells the streams of a session, and those of all sessions, that there is something to read.
+//! Notifies the streams of a session, and those of all sessions, of new records.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,32 +19,29 @@ use toolpost_model::{
 use super::vocabulary;
 use crate::streams::{OpenStreams, StreamPlace, StreamsFull};
 
-/// Streams of one session at the same time that its own agent has open. Operators who watch it are not kept out.
+/// The most streams of one session that its own agent can have open. Streams of operators do not count.
 const OF_SESSION: usize = 128;
-/// How much news waits for a reader that is busy. What does not fit is found in the journal.
+/// The most news that waits for a slow reader. Lost news is found in the journal.
 const WAITING: usize = 64;
-/// Of so many open calls it is kept how they began. The others are told to newcomers with their next record.
+/// The most open calls with a kept beginning. New streams get the beginning of further calls with their next record.
 const BEGINNINGS: usize = 10_000;
 
-/// What a stream hears.
 #[derive(Clone)]
 pub(super) enum FeedNews {
-    /// A call began.
     Begun(Arc<(InvocationId, ToolEvent)>),
-    /// A call ended, and its end could not be written: the journal will not tell it.
+    /// A call ended and its end could not be recorded, so the journal will not contain it.
     Lost(Arc<(InvocationId, ToolEvent)>),
-    /// A person said yes to a question that this call asked: the call, and the question.
+    /// A question was approved: the call that asked it, and the question.
     Answered(InvocationId, InvocationId),
-    /// There is more in the journal.
+    /// The journal has new records.
     Recorded,
-    /// The session was closed, or left memory; the journal tells which.
+    /// The session was closed or removed from memory; the journal tells which.
     LetGo,
 }
 
-/// An event that a module emitted, and its call.
+/// An event of a module, and its call.
 pub(super) type CallModuleEvent = Arc<(InvocationId, ModuleEvent)>;
 
-/// No more streams are taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FeedCapacityError {
     #[error("{OF_SESSION} streams of the same calls are open already")]
@@ -53,40 +50,39 @@ pub(crate) enum FeedCapacityError {
     Shared(#[from] StreamsFull),
 }
 
-/// Hears of every call, and tells those who watch its session.
+/// A witness of all calls that notifies the streams of their sessions.
 pub(crate) struct FeedHub {
     places: OpenStreams,
     state: Mutex<FeedHubState>,
-    /// How many streams there are, so that no news is made where nobody listens.
+    /// The number of streams. Without streams no news is built.
     streams: AtomicUsize,
 }
 
 #[derive(Default)]
 struct FeedHubState {
-    /// Without a session: all of them.
+    /// By session; `None` stands for all sessions.
     watched: HashMap<Option<SessionId>, FeedChannels>,
-    /// Every call that began and has not ended, oldest first. An id costs next to nothing beside the call itself.
+    /// All open calls, oldest first. An id costs little compared with the call itself.
     open: BTreeMap<InvocationId, UnfinishedCall>,
-    /// Of how many of them it is kept how they began.
+    /// The number of open calls with a kept beginning.
     beginnings: usize,
 }
 
-/// A call that has not ended.
 #[derive(Clone)]
 pub(super) struct UnfinishedCall {
     session: SessionId,
-    /// How it began.
+    /// The event of its beginning, if it is kept.
     pub(super) begun: Option<Arc<(InvocationId, ToolEvent)>>,
-    /// The question that it waits for.
+    /// The question that the call waits for.
     pub(super) question: Option<InvocationId>,
 }
 
 struct FeedChannels {
     news: broadcast::Sender<FeedNews>,
-    /// Apart from the news, so that a module that emits many events drives no news out.
+    /// Separate from the news, so that a module with many events does not displace news.
     module_events: broadcast::Sender<CallModuleEvent>,
     streams: usize,
-    /// Those of them that agents read.
+    /// The number of streams that agents read.
     of_agents: usize,
 }
 
@@ -99,8 +95,8 @@ impl FeedHub {
         }
     }
 
-    /// Begins to watch a session, or all of them, and tells which of its calls are open in that moment: of every other
-    /// one the beginning will be heard.
+    /// Subscribes to a session, or to all of them, and returns the calls that are open at that moment. The subscription
+    /// reports the beginning of all later ones.
     pub(super) fn watch(
         self: &Arc<Self>,
         session: Option<&SessionId>,
@@ -108,6 +104,8 @@ impl FeedHub {
     ) -> Result<(FeedSubscription, Vec<(InvocationId, UnfinishedCall)>), FeedCapacityError> {
         let place = self.places.take(reader)?;
         let of_agent = usize::from(reader.role == PrincipalRole::Agent);
+        // The subscription and the copy of the open calls are made under one lock. `begun` adds a call under the same
+        // lock before it sends the news, so every call is in the copy, in the news, or in both, but never in neither.
         let mut state = self.state.lock();
         let watched = state
             .watched
@@ -146,14 +144,13 @@ impl FeedHub {
         ))
     }
 
-    /// Changes what is known of an open call.
     fn note(&self, id: InvocationId, change: impl FnOnce(&mut UnfinishedCall)) {
         if let Some(open) = self.state.lock().open.get_mut(&id) {
             change(open);
         }
     }
 
-    /// Tells whoever watches a session, alone or among all. The news is made only where somebody does.
+    /// Notifies the streams of a session and those of all sessions. The news is built only if there are such streams.
     fn tell(&self, session: &SessionId, news: impl FnOnce() -> FeedNews) {
         self.send(session, |watched| watched.news.clone(), || Some(news()));
     }
@@ -176,7 +173,7 @@ impl FeedHub {
             && let Some(message) = message()
         {
             for sender in senders.iter().flatten() {
-                // The last reader may have just gone.
+                // Sending fails if the last reader has just disconnected.
                 let _ = sender.send(message.clone());
             }
         }
@@ -208,7 +205,7 @@ impl Witness for FeedHub {
 
     fn hear(&self, call: &WitnessedCall, event: &Event) {
         match &event.body {
-            // On record by now.
+            // The question is recorded before this event is sent.
             &EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 self.note(call.invocation_id, |open| open.question = Some(ask_id));
                 self.tell(&call.session_id, || FeedNews::Recorded);
@@ -220,7 +217,7 @@ impl Witness for FeedHub {
                 });
             }
             EventBody::Custom { .. } => {
-                // Bounded before it waits: many of them may wait for a slow reader.
+                // The event is bounded before it is queued, because many of them may wait for a slow reader.
                 let emitted = || {
                     ModuleEvent::of(event).map(|emitted| Arc::new((call.invocation_id, emitted)))
                 };
@@ -261,7 +258,7 @@ impl Witness for FeedHub {
     }
 }
 
-/// One stream's ear. Dropping it gives its place back.
+/// The subscription of one stream. Dropping it returns its place.
 pub(super) struct FeedSubscription {
     pub(super) news: broadcast::Receiver<FeedNews>,
     pub(super) module_events: broadcast::Receiver<CallModuleEvent>,
@@ -272,7 +269,7 @@ pub(super) struct FeedSubscription {
 }
 
 impl FeedSubscription {
-    /// Those of some calls that have ended, and whose end is on record therefore.
+    /// The calls among `calls` that have ended, so that their end is on record.
     pub(super) fn ended_of<'a>(
         &self,
         calls: impl Iterator<Item = &'a InvocationId>,

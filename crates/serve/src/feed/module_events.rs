@@ -1,5 +1,5 @@
-//! The events of modules on streams. A stream gets them while their call runs, and at its end those of the record that
-//! it has not had: a reader that was slow, or that comes back later, gets these.
+//! The events of modules on streams. A stream gets them while their call runs. At the end of the call it gets the
+//! recorded events that it missed, which serves slow and returning readers.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use toolpost_core::ModuleEvent;
 use toolpost_model::InvocationId;
 
-/// Events of one call that are remembered as sent. Of a call with more, some may be sent again at its end, under the
-/// numbers that they had.
+/// The most events of one call that are remembered as sent. If a call has more, some events may be sent again at its
+/// end, with the same numbers.
 const REMEMBERED: usize = 1_024;
 
-/// A module's event as the vocabulary of A2A writes it. `seq` is its number among the events of the call, by which a
-/// reader knows an event that is sent again.
+/// A module's event in the vocabulary of A2A. `seq` is its number among the events of the call, by which a reader
+/// recognises a repetition.
 pub(crate) fn module_event_json(tool_call_id: &str, emitted: &ModuleEvent) -> Value {
     json!({
         "type": "module-event",
@@ -25,12 +25,12 @@ pub(crate) fn module_event_json(tool_call_id: &str, emitted: &ModuleEvent) -> Va
     })
 }
 
-/// The events of modules that a stream has sent, for every open call that has any.
+/// The numbers of the modules' events that a stream has sent, for each open call.
 #[derive(Default)]
 pub(super) struct SentModuleEvents(HashMap<InvocationId, BTreeSet<u64>>);
 
 impl SentModuleEvents {
-    /// Whether the event with that number is still to be sent. It counts as sent from here on.
+    /// Whether the event with that number was not sent yet. Marks it as sent.
     pub(super) fn is_due(&mut self, call: InvocationId, seq: u64) -> bool {
         let sent = self.0.entry(call).or_default();
         if sent.len() >= REMEMBERED {

@@ -1,4 +1,4 @@
-//! One stream: reads the journal from its place on, and tells each call once and its end once.
+//! One stream: it reads the journal from its position on, and sends each call once and its end once.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -30,16 +30,15 @@ use super::{
 };
 use crate::http::{STILL_HERE, keep_alive};
 
-/// Records that are read at a time. The next ones are read when these were sent.
+/// The size of a page of records. The next page is read when this one was sent.
 const PAGE: usize = 32;
-/// More calls than this are not remembered as told; one of them may then be told twice, which changes nothing for a
-/// reader that goes by ids.
+/// The most calls that are remembered as sent. A call beyond that may be sent twice, which does not matter to a reader
+/// that goes by ids.
 const OPEN: usize = 10_000;
-/// A closed session's calls get this long to end on record, looked at so often.
+/// The time that the calls of a closed session have to end on record, and the interval of the checks.
 const LAST_ENDS: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// One stream.
 pub(crate) struct StreamPump {
     host: Host,
     whose: StreamScope,
@@ -54,28 +53,28 @@ pub(crate) struct StreamPump {
     ending: StreamEndPhase,
 }
 
-/// How far a stream has read the journal.
+/// The position of a stream in the journal.
 struct JournalCursor {
-    /// The last record that was looked at.
+    /// The last record that was read.
     place: u64,
-    /// There may be more than was read.
+    /// Whether there may be further records.
     is_due: bool,
 }
 
-/// Calls that a stream began to tell.
+/// The calls that a stream has sent.
 #[derive(Default)]
 struct FollowedCalls {
-    /// Calls that were told, and whose end was not.
+    /// Calls whose beginning was sent and whose end was not.
     open: HashSet<InvocationId>,
-    /// Those of them that this host runs, as far as it told so itself.
+    /// The open calls that run on this host.
     live: HashSet<InvocationId>,
-    /// Those that wait for an answer, and to which question.
+    /// The open calls that wait for an answer, with their question.
     asked: HashMap<InvocationId, InvocationId>,
     sent_module_events: SentModuleEvents,
 }
 
 impl FollowedCalls {
-    /// Whether the call was not told before.
+    /// Marks a call as begun. Returns whether it was not sent before.
     fn open(&mut self, id: InvocationId) -> bool {
         if self.open.len() >= OPEN {
             *self = Self::default();
@@ -83,7 +82,7 @@ impl FollowedCalls {
         self.open.insert(id)
     }
 
-    /// Whether the call was told before, and its end was not.
+    /// Marks a call as ended. Returns whether its beginning was sent and its end was not.
     fn close(&mut self, id: InvocationId) -> bool {
         self.live.remove(&id);
         self.asked.remove(&id);
@@ -99,16 +98,16 @@ impl FollowedCalls {
     }
 }
 
-/// What was heard of before it was read.
+/// Ends and answers that were reported before the stream read their records.
 #[derive(Default)]
 struct AwaitedRecords {
-    /// It is on record by now, but perhaps not where the stream reads: it is looked for once the stream has read up to
-    /// this number.
+    /// Ends and answers that are on record, but perhaps outside of the records that the stream reads. They are looked
+    /// up once the stream has read up to this number.
     late: Vec<(u64, AwaitedRecord)>,
     answered: Vec<AwaitedRecord>,
 }
 
-/// Something that was heard of before it was read.
+/// An end or an answer that was reported before its record was read.
 #[derive(Clone, Copy)]
 enum AwaitedRecord {
     /// A call ended.
@@ -120,21 +119,20 @@ enum AwaitedRecord {
     },
 }
 
-/// How near a stream is to its end.
 #[derive(Clone, Copy)]
 enum StreamEndPhase {
     NotYet,
-    /// The session was let go of. Whether it is closed, and what became of its calls, is on record by then.
+    /// The session was removed from memory. By then the record tells whether it is closed, and how its calls ended.
     Waits {
         until: Instant,
         is_closed: bool,
     },
-    /// The last words are being said.
+    /// The last frames are being sent.
     Over,
 }
 
 impl StreamPump {
-    /// Takes a place among the streams and finds where to begin.
+    /// Takes a place among the streams and finds the position to begin at.
     pub(crate) async fn open(
         host: Host,
         hub: &Arc<FeedHub>,
@@ -143,13 +141,14 @@ impl StreamPump {
         (vocabulary, from): (StreamVocabulary, FeedStart),
         closing: CancellationToken,
     ) -> Result<Self, FeedOpenError> {
-        // Before anything is heard: a call that is open then has no end before this place, or it is looked for.
+        // The head of the journal is read before the subscription. A call that is open at the subscription ends after
+        // this position, or its end is on record and not reported yet; `catch_up` finds the latter.
         let head = host.journal_head().await?;
         let (watching, open) = hub.watch(whose.session(), reader)?;
         let place = match from {
             FeedStart::Now => head.seq,
             FeedStart::Start => 0,
-            // Records may be lost with the power; then the reader has all that there is.
+            // Records can be lost in a power failure. The reader then already has all records.
             FeedStart::After(seq) => seq.min(head.seq),
         };
         let mut alive = keep_alive();
@@ -180,7 +179,7 @@ impl StreamPump {
         Ok(pump)
     }
 
-    /// Tells the calls that are open already, then what they wait for.
+    /// Sends the beginnings of the open calls, then their questions.
     fn join(&mut self, calls: &[(InvocationId, UnfinishedCall)]) {
         for begun in calls.iter().filter_map(|(_, open)| open.begun.as_deref()) {
             self.begin(begun);
@@ -192,7 +191,8 @@ impl StreamPump {
         }
     }
 
-    /// What is sent. Nothing happens between two frames but when the reader asks for the next.
+    /// The frames of the stream. All work happens when the reader polls for the next frame, so a slow reader costs
+    /// nothing.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         futures_util::stream::unfold(self, |mut pump| async move {
             let frame = pump.next().await?;
@@ -210,7 +210,7 @@ impl StreamPump {
             }
             if self.journal.is_due {
                 self.look().await;
-                // A long history is not told to its end when the host goes.
+                // A long history is not sent to its end during a shutdown.
                 if self.closing.is_cancelled() {
                     self.end();
                 }
@@ -218,20 +218,20 @@ impl StreamPump {
             }
             tokio::select! {
                 biased;
-                // Once more: the ends of the last calls are on record by now.
+                // The journal is read once more, because the ends of the last calls are on record now.
                 () = self.closing.cancelled() => self.journal.is_due = true,
                 news = self.watching.news.recv() => match news {
                     Ok(news) => self.hear(news),
                     Err(RecvError::Lagged(_)) => self.journal.is_due = true,
                     Err(RecvError::Closed) => self.end(),
                 },
-                // What a slow reader loses here comes at the end of the call, as far as it is on record.
+                // Events that a slow reader loses here follow at the end of the call, as far as they are on record.
                 Ok(emitted) = self.watching.module_events.recv() => {
                     self.tell_module_event(emitted.0, &emitted.1);
                 }
                 () = look_again(self.ending) => self.journal.is_due = true,
                 _ = self.alive.tick() => {
-                    // Costs little, and finds what nobody told.
+                    // This costs little, and finds records without a notification.
                     self.journal.is_due = true;
                     return Some(STILL_HERE);
                 }
@@ -270,9 +270,9 @@ impl StreamPump {
         }
     }
 
-    /// Reads what comes next in the journal and tells it.
+    /// Reads the next page of the journal and sends its contents.
     async fn look(&mut self) {
-        // Before the journal is read: whatever is heard from here on asks for another look.
+        // Reset before the read: a notification during the read must cause another one.
         self.journal.is_due = false;
         let ended = self.watching.ended_of(self.calls.live.iter());
         let page = match &self.whose {
@@ -291,7 +291,9 @@ impl StreamPump {
                 return;
             }
         };
-        // After the page was read: of a call that ended in it, the beginning was told before, and so is not told late.
+        // The news is drained after the page was read and before its records are sent. A call begins in the news before
+        // its end is recorded, so the beginning of every call that ends in this page is in the news by now. Drained
+        // later, that beginning would follow the end, and the reader would show a call that never ends.
         for _ in 0..self.watching.news.len() {
             match self.watching.news.try_recv() {
                 Ok(news) => self.hear(news),
@@ -299,7 +301,8 @@ impl StreamPump {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
-        // Before the ends in the page. No more than there are now: calls that go on may emit as fast as this reads.
+        // Before the ends in the page. Limited to the events that wait now, because running calls can emit as fast as
+        // this loop reads.
         for _ in 0..self.watching.module_events.len() {
             if let Ok(emitted) = self.watching.module_events.try_recv() {
                 self.tell_module_event(emitted.0, &emitted.1);
@@ -318,14 +321,16 @@ impl StreamPump {
             if is_closed && (is_late || self.calls.open.is_empty()) {
                 self.end();
             } else if is_late {
-                // It only left memory.
+                // The session only left memory.
                 self.ending = StreamEndPhase::NotYet;
             }
         }
     }
 
-    /// A call that was told as open may have its end before the place where the stream began, and the answer to a
-    /// question may be in another session's records. Both are told here once it is sure that they will not be read.
+    /// Sends the ends and answers whose records this stream does not read: a call that was open at the start of the
+    /// stream may have its end before that position, and the answer to a shared question may be in the records of
+    /// another session. Each is looked up only after the stream has read up to the head of the journal at the time of
+    /// the report. Before that, the record may still be ahead, and the reader would get the end twice.
     async fn catch_up(&mut self, ended: Vec<InvocationId>) {
         for id in &ended {
             self.calls.live.remove(id);
@@ -362,7 +367,7 @@ impl StreamPump {
                     .await
                     .ok()
                     .flatten();
-                // Without one it could not be written, or the next host goes on with the call.
+                // Without a recorded end, the end could not be written, or the next host continues the call.
                 let Some(call) = call else { return };
                 let Some(end) = &call.end else { return };
                 self.end_call(id, &call, end, None);
@@ -393,7 +398,7 @@ impl StreamPump {
         };
         let question = question_of(row).filter(|_| self.words.tell_approvals());
         if is_end || !self.calls.open.contains(&id) {
-            // A reader goes on behind the last of what a record says.
+            // Only the last frame of a record has its id, because a reader resumes after that record.
             let is_last = !is_end && question.is_none();
             self.read_call(id, row, is_end, is_last).await;
         }
@@ -412,7 +417,7 @@ impl StreamPump {
         let Some(call) = self.call(id, row).await else {
             return;
         };
-        // Told with its end where it was not told before, so that no reader meets an end without a call.
+        // The beginning is sent with the end if it was not sent before, so that no reader gets an end without its call.
         if self.calls.open(id) {
             let tool_call_id = id.to_string();
             let begun = ToolCallStart {
@@ -428,7 +433,7 @@ impl StreamPump {
         }
     }
 
-    /// Tells the end of a call, after those of its modules' events that were not told while it ran.
+    /// Sends the end of a call, after the modules' events that were not sent while the call ran.
     fn end_call(
         &mut self,
         id: InvocationId,
@@ -445,13 +450,14 @@ impl StreamPump {
             .push_back(self.words.frame(&event, Some(end.answer.result()), seq));
     }
 
-    /// A person is asked about a call.
+    /// Sends a question about a call.
     fn ask(&mut self, call: InvocationId, question: InvocationId, id: Option<u64>) {
         self.calls.asked.insert(call, question);
         self.untold.extend(self.words.asked(call, question, id));
     }
 
-    /// A person answered. The record stands with the call that asked first; the answer is for all that wait for it.
+    /// Sends an answer. Its record belongs to the call that asked first, but the answer applies to all calls that wait
+    /// for it.
     fn decided(&mut self, row: &StoredRecord) {
         let (Some(first), Some(question)) = (row.record.invocation_id, question_of(row)) else {
             return;
@@ -473,7 +479,8 @@ impl StreamPump {
         );
     }
 
-    /// The session was let go of. Where all are told, the others go on.
+    /// The session was closed or left memory, so its stream waits for the last ends. A stream of all sessions
+    /// continues.
     fn wait_for_last_ends(&mut self, is_closed: bool) {
         match self.whose {
             StreamScope::Session(_) => {
@@ -486,7 +493,7 @@ impl StreamPump {
         }
     }
 
-    /// What is known of a call. Its first record says all that an end alone does not.
+    /// The call of a record. The end record alone is not enough; the first record has the rest.
     async fn call(&self, id: InvocationId, row: &StoredRecord) -> Option<CallOnRecord> {
         if let Some(call) = CallOnRecord::of(std::slice::from_ref(row)) {
             return Some(call);
@@ -498,7 +505,7 @@ impl StreamPump {
             .flatten()
     }
 
-    /// A call that this host runs.
+    /// Sends the beginning of a call that runs on this host.
     fn begin(&mut self, (id, event): &(InvocationId, ToolEvent)) {
         if self.calls.open(*id) {
             self.tell(event, None);
@@ -526,7 +533,7 @@ impl StreamPump {
     }
 }
 
-/// While a session is being closed, its records are looked at without being told.
+/// The interval at which a stream checks for the last ends of a closed session.
 async fn look_again(ending: StreamEndPhase) {
     match ending {
         StreamEndPhase::Waits { .. } => sleep_until(Instant::now() + LOOK_AGAIN).await,
@@ -534,7 +541,6 @@ async fn look_again(ending: StreamEndPhase) {
     }
 }
 
-/// Why a stream cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FeedOpenError {
     #[error(transparent)]

@@ -5,20 +5,18 @@ use std::sync::Arc;
 use toolpost_core::Session;
 use toolpost_model::{Principal, SessionId};
 
-/// Where a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedStart {
-    /// With what happens next.
+    /// Only new events.
     Now,
-    /// With the oldest record.
+    /// From the oldest record on.
     Start,
-    /// Behind this record: the id of the last event that the reader has.
+    /// After this record: the id of the reader's last event.
     After(u64),
 }
 
 /// The sessions that a stream covers.
 pub(crate) enum StreamScope {
-    /// One session.
     Session(Arc<Session>),
     /// All sessions, for this operator.
     Everybody(Principal),

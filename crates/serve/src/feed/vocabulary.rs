@@ -1,4 +1,4 @@
-//! In which words a stream tells of calls, and how they look as server-sent events.
+//! The vocabularies of streams, and their form as server-sent events.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,19 +13,17 @@ use toolpost_model::{ErrorClass, InvocationId, ToolResult, Verdict};
 
 use super::module_events::module_event_json;
 
-/// How long a browser waits before it comes back.
+/// The time in milliseconds after which a browser reconnects.
 const RETRY_MS: u32 = 2_000;
 
-/// The words that a reader asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamVocabulary {
     /// A2A tool events.
     ToolEvents,
-    /// The AI SDK's UI message stream, as that version and later ones read it.
+    /// The AI SDK's UI message stream, for that version and later ones.
     AiSdk(UiVersion),
 }
 
-/// Writes the frames of one stream.
 pub(super) enum FeedFrameWriter {
     ToolEvents,
     AiSdk(UiStream),
@@ -39,8 +37,8 @@ impl FeedFrameWriter {
         }
     }
 
-    /// The first words. They give the reader an id to come back with, should the stream break before anything happens,
-    /// and say which calls are open: a reader that holds another one open waits for an end that will not come.
+    /// The first frame. It gives the reader an id to reconnect with, in case the stream breaks before the first event.
+    /// It also lists the open calls, because a reader that has another call open would wait for its end in vain.
     pub(super) fn opening(&self, place: u64, open: &[InvocationId]) -> Bytes {
         let ids = format!("retry: {RETRY_MS}\nid: {place}\n");
         Bytes::from(match self {
@@ -51,14 +49,14 @@ impl FeedFrameWriter {
                 )
             }
             Self::AiSdk(_) => {
-                // Of its own for every stream: a page that comes back makes another message.
+                // A new id for every stream, because a page that reconnects creates a new message.
                 let message = UiStream::start(format!("msg_{}", InvocationId::new()));
                 format!("{ids}\n{}", chunk(&message, None))
             }
         })
     }
 
-    /// Whether these words can say that a call waits for an answer.
+    /// Whether the vocabulary can express that a call waits for an answer.
     pub(super) fn tell_approvals(&self) -> bool {
         match self {
             Self::ToolEvents => true,
@@ -66,7 +64,7 @@ impl FeedFrameWriter {
         }
     }
 
-    /// A person is asked about a call. No tool event: who knows only those does not see it.
+    /// The frame for a question about a call. It is no tool event, so readers of tool events alone ignore it.
     pub(super) fn asked(
         &self,
         call: InvocationId,
@@ -82,7 +80,7 @@ impl FeedFrameWriter {
         }
     }
 
-    /// A person answered. `verdict`: what, where the record was read.
+    /// The frame for an answer. `verdict` is present if the record was read.
     pub(super) fn decided(
         &self,
         call: InvocationId,
@@ -103,7 +101,8 @@ impl FeedFrameWriter {
         }
     }
 
-    /// A module emitted an event during a call. Without an id: a reader that comes back gets it with the call's record.
+    /// The frame for an event of a module. It has no id: a reader that reconnects gets the event with the call's
+    /// record.
     pub(super) fn module_event(&self, call: InvocationId, event: &ModuleEvent) -> Bytes {
         let data = module_event_json(&call.to_string(), event);
         Bytes::from(match self {
@@ -118,7 +117,7 @@ impl FeedFrameWriter {
         })
     }
 
-    /// What happened to a call, with its result where it ended and the number of its record where it is on record.
+    /// The frame for a call, with its result if it ended, and with the number of its record if it is on record.
     pub(super) fn frame(
         &mut self,
         event: &ToolEvent,
@@ -139,7 +138,7 @@ impl FeedFrameWriter {
                 };
                 let last = chunks.len().saturating_sub(1);
                 let frames = chunks.iter().enumerate();
-                // A reader that has the last one has them all.
+                // Only the last chunk has the id: a reader with that id has received all of them.
                 frames
                     .map(|(place, told)| chunk(told, id.filter(|_| place == last)))
                     .collect::<String>()
@@ -148,7 +147,7 @@ impl FeedFrameWriter {
         }
     }
 
-    /// The last words.
+    /// The last frame.
     pub(super) fn closing(&self, why: StreamEndReason) -> Bytes {
         Bytes::from(match self {
             Self::ToolEvents => {
@@ -162,17 +161,15 @@ impl FeedFrameWriter {
     }
 }
 
-/// Why a stream ends.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StreamEndReason {
-    /// There is nothing more to come, ever.
+    /// The session is closed; no further events can follow.
     SessionClosed,
-    /// The host goes; it, or the next one, can be asked again.
+    /// The host shuts down. The reader can reconnect to it or to the next host.
     Shutdown,
 }
 
-/// How far a question is.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ApprovalEventState {
@@ -206,12 +203,12 @@ fn approval(
     ))
 }
 
-/// Something for whoever reads the stream by eye.
+/// A comment for people who read the stream.
 pub(super) fn remark(text: &str) -> Bytes {
     Bytes::from(format!(": {text}\n\n"))
 }
 
-/// The end of a call, as an event. On a session's stream calls go by the host's own ids.
+/// The end of a call as an event. On the streams of sessions, the host's own ids identify calls.
 pub(super) fn ended(
     id: InvocationId,
     tool: &str,

@@ -1,5 +1,5 @@
-//! `GET /approvals`, `GET` and `POST /approvals/{id}`: what waits for a person's answer, and the answer. For
-//! operators: an agent never decides about a call.
+//! `GET /approvals`, `GET` and `POST /approvals/{id}`: the open questions and their answers. For operators: an agent
+//! never decides about a call.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -26,7 +26,7 @@ use super::{
     keep_alive, operators_only, read_body,
 };
 
-/// What waits for an answer; as a stream, what happens to it from now on.
+/// The open questions; as a stream, also their changes from now on.
 pub(super) async fn list(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -40,7 +40,6 @@ pub(super) async fn list(
     Ok(event_stream(EVENTS, "no-store", feed.frames()))
 }
 
-/// One question.
 pub(super) async fn show(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -57,7 +56,7 @@ pub(super) async fn show(
     }
 }
 
-/// The answer to one. What the body says is all that is decided.
+/// Answers a question. The decision consists of the body alone.
 pub(super) async fn answer(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -85,11 +84,11 @@ fn parse(id: &str) -> Result<InvocationId, HttpProblem> {
     id.parse().map_err(bad)
 }
 
-/// What waits now and what happens to it, as events: `asked` with the whole question, then `decided` or `withdrawn`.
+/// The open questions and their changes as events: `asked` with the whole question, then `decided` or `withdrawn`.
 struct ApprovalFeed {
     host: Host,
     changes: watch::Receiver<u64>,
-    /// Questions that were told, and how many calls waited for them then.
+    /// The questions that were sent, with the number of waiting calls at that time.
     known: BTreeMap<InvocationId, usize>,
     untold: VecDeque<Bytes>,
     alive: Interval,
@@ -99,7 +98,7 @@ struct ApprovalFeed {
 impl ApprovalFeed {
     fn open(host: Host, closing: CancellationToken) -> Self {
         let mut changes = host.approval_changes();
-        // What waits already is told first.
+        // The open questions are sent first.
         changes.mark_changed();
         Self {
             host,
@@ -130,7 +129,7 @@ impl ApprovalFeed {
         })
     }
 
-    /// Compares what waits with what was told.
+    /// Compares the open questions with those that were sent.
     fn look(&mut self) {
         let open = self.host.approvals();
         for question in &open {

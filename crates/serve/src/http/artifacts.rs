@@ -1,4 +1,4 @@
-//! `GET` and `HEAD /artifacts/{id}`: the bytes of a kept result, whole or a range of them, as they come from the store.
+//! `GET` and `HEAD /artifacts/{id}`: the bytes of an artifact, whole or as a range, directly from the store.
 
 mod range;
 
@@ -17,7 +17,6 @@ use toolpost_model::{ArtifactError, ArtifactId, ContentDigest, Principal, Stored
 use super::{HttpProblem, RouteParameter, RouteState, header_text};
 use range::RequestedRange;
 
-/// How much is read and sent at once.
 const PIECE: usize = 256 << 10;
 
 pub(super) async fn serve(
@@ -39,7 +38,7 @@ pub(super) async fn serve(
         )
             .into_response());
     }
-    // A range of what the caller had before is of no use to whoever has something else now.
+    // With `If-Range`, a range is sent only if the caller's part belongs to the same artifact.
     let is_same = headers
         .get(header::IF_RANGE)
         .is_none_or(|value| value.as_bytes() == etag.as_bytes());
@@ -64,7 +63,7 @@ pub(super) async fn serve(
     Ok((status, answer, Body::from_stream(bytes(artifact, from, to))).into_response())
 }
 
-/// Whether a header lists this tag, or any.
+/// Whether a header lists this tag, or `*`.
 fn names(headers: &HeaderMap, header: header::HeaderName, etag: &str) -> bool {
     let lists = headers
         .get_all(header)
@@ -74,7 +73,7 @@ fn names(headers: &HeaderMap, header: header::HeaderName, etag: &str) -> bool {
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
-/// What is said of the bytes. They come from tools, so nobody is to take them for a page.
+/// The headers of the bytes. The bytes come from tools, so the headers keep browsers from showing them as a page.
 fn described(id: ArtifactId, media_type: &str, digest: ContentDigest) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let texts = [
@@ -110,7 +109,7 @@ fn out_of_range(size: u64) -> Response {
     response
 }
 
-/// The bytes in pieces: nothing more is read before what was read is sent.
+/// The bytes in pieces. The next piece is read after the last one was sent.
 fn bytes(
     artifact: Arc<dyn StoredArtifact>,
     from: u64,

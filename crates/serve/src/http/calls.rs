@@ -26,27 +26,26 @@ use super::{
 };
 use crate::trace_headers::caller_span;
 
-/// Events a slow reader may fall behind before it loses some.
+/// The most events that wait for a slow reader before events are lost.
 const EVENT_BUFFER: usize = 256;
-/// A day: the host's own ceiling is far below.
+/// A day; the host's own limit is far below.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
-/// The header with the id that the model's provider gave the call.
+/// The header with the call id of the model's provider.
 const CALL_ID: &str = "toolpost-call-id";
-/// The longest `Idempotency-Key`.
 const MAX_KEY: usize = 256;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CallQuery {
-    /// The deadline the caller wishes for, in seconds.
+    /// The requested deadline, in seconds.
     timeout: Option<f64>,
     correlation_id: Option<String>,
-    /// How long the caller waits for a free slot or for approval, in seconds. 0 waits for no approval, and for a slot
-    /// as long as it takes.
+    /// The caller's patience for a free slot or for approval, in seconds. 0 does not wait for approval, and waits for a
+    /// slot without limit.
     patience: Option<f64>,
-    /// The call's place among the calls of one turn, as JSON: the body is the arguments.
+    /// The call's place among the calls of one turn, as JSON, because the body holds the arguments.
     batch: Option<String>,
-    /// Answer at once and let the call go on.
+    /// Whether to answer at once and let the call continue.
     #[serde(default)]
     background: bool,
 }
@@ -62,7 +61,9 @@ pub(super) async fn call(
     let (head, body) = request.into_parts();
     let mut call = read_request(&shared, tool, query, &head, body).await?;
     call.identity.request_id = idempotency_key(&head.headers)?;
-    // A caller that can repeat its request will come back for the answer; one that cannot is gone for good.
+    // A caller with an `Idempotency-Key` can fetch the answer later, so its call stays when the patience is over: it
+    // runs after an approval, even on the next host. A caller without a key can never read that answer, so its call
+    // ends with the patience. One treatment for both would run calls without a reader, or lose approved ones.
     let can_repeat = call.identity.request_id.is_some();
     if call.delivery.background {
         return Ok(in_background(shared.host.start(call).await).await);
@@ -94,7 +95,8 @@ pub(super) async fn call(
         );
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
-    // Patience ends a call that cannot be found again; one that can stays, and only its stream ends.
+    // For a call that cannot be repeated, patience ends the call. For a call that can be repeated, patience ends only
+    // the stream.
     let patience = call.times.patience.take_if(|_| can_repeat);
     let face = face_of(&head);
     let call = call
@@ -110,7 +112,7 @@ pub(super) async fn call(
     Ok(stream::respond(handle, events, patience))
 }
 
-/// 202: the call goes on, and this is its address.
+/// 202: the call continues, and this is its address.
 fn accepted(id: InvocationId, body: &Value) -> Response {
     let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
     if let Ok(address) = HeaderValue::try_from(format!("/invocations/{id}")) {
@@ -119,7 +121,7 @@ fn accepted(id: InvocationId, body: &Value) -> Response {
     response
 }
 
-/// What a caller is told whose call stays without it.
+/// The body for a caller whose call continues without it.
 pub(super) fn pending_body(pending: &PendingCall) -> Value {
     let id = pending.invocation_id;
     match pending.cause {
@@ -133,7 +135,7 @@ pub(super) fn pending_body(pending: &PendingCall) -> Value {
     }
 }
 
-/// The id of a call that goes on, once it is on record; its end, where that has come already.
+/// The id of a call that continues, once it is on record; the result, if the call has ended already.
 async fn in_background(handle: CallHandle) -> Response {
     if let CallHandleState::Over(answer) = handle.standing() {
         return respond(answer);
@@ -146,7 +148,7 @@ async fn in_background(handle: CallHandle) -> Response {
     )
 }
 
-/// `POST /tools/{name}/explain`: what would happen, without it happening.
+/// `POST /tools/{name}/explain`: a dry run of the call.
 pub(super) async fn explain(
     State(shared): State<RouteState>,
     RouteParameter(tool): RouteParameter,
@@ -198,7 +200,7 @@ fn face_of(head: &Parts) -> RequestFace {
     })
 }
 
-/// The body is the arguments. Only JSON is taken: a form that a browser posts across sites is not.
+/// Reads the arguments from the body. Only JSON is accepted, because a browser can post a form across sites.
 async fn arguments(
     headers: &HeaderMap,
     body: Body,
@@ -224,8 +226,8 @@ fn place_in_batch(text: &str) -> Result<BatchPlace, HttpProblem> {
     })
 }
 
-/// A patience of 0 is for callers that never wait for a person. It does not hold for the queue, where it would refuse
-/// calls by chance.
+/// A patience of 0 is for callers that never wait for a person. It does not apply to the queue, where it would refuse
+/// calls at random.
 fn patience(given: f64) -> Result<Patience, HttpProblem> {
     if given == 0.0 {
         return Ok(Patience::Approval(Duration::ZERO));
@@ -263,7 +265,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, HttpProblem
     }
 }
 
-/// The id that the model's provider gave the call. It is kept with the record, and two calls may have the same.
+/// The call id of the model's provider. It is recorded, and two calls can have the same one.
 fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, HttpProblem> {
     let Some(id) = headers.get(CALL_ID) else {
         return Ok(None);
@@ -278,17 +280,17 @@ fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, HttpProbl
     })
 }
 
-/// The answer's own bytes, with a status for callers that look no further.
+/// The recorded result, with a status for callers that read nothing else.
 fn respond(answer: &Arc<RecordedResult>) -> Response {
     let mut response = Response::new(Body::from(Bytes::from_owner(AnswerBytes(Arc::clone(
         answer,
     )))));
     let outcome = answer.result().outcome;
     let class = answer.result().error_class();
-    // `canceled` is also what a host that is going away says of a call it did not take.
+    // A host that shuts down also uses `canceled` for calls that it did not take.
     let not_taken = outcome == Outcome::Rejected && class == Some(ErrorClass::Canceled);
     *response.status_mut() = match outcome {
-        // Also where a hook keeps the result back: the call was done.
+        // This includes results that a hook withholds, because the call was executed.
         Outcome::Succeeded | Outcome::Partial => StatusCode::OK,
         _ if not_taken => StatusCode::SERVICE_UNAVAILABLE,
         _ => status(class),
@@ -312,7 +314,7 @@ fn respond(answer: &Arc<RecordedResult>) -> Response {
     response
 }
 
-/// The answer's JSON as bytes that are sent without being copied.
+/// The result's JSON as bytes, without a copy.
 struct AnswerBytes(Arc<RecordedResult>);
 
 impl AsRef<[u8]> for AnswerBytes {
@@ -321,8 +323,8 @@ impl AsRef<[u8]> for AnswerBytes {
     }
 }
 
-/// 200 whenever the tool ran and it is not the caller's doing that it failed; 4xx where the call must change,
-/// 5xx where the host must.
+/// 200 if the tool ran and the caller is not responsible for a failure; 4xx if the call must change, 5xx if the host
+/// must.
 fn status(class: Option<ErrorClass>) -> StatusCode {
     match class {
         None

@@ -1,5 +1,5 @@
-//! `GET /sessions/{id}/events`: a session's calls as they happen, for whoever shows them to people; `GET /events`: the
-//! calls of all sessions, for operators.
+//! `GET /sessions/{id}/events`: a session's calls as they happen, for front ends; `GET /events`: the calls of all
+//! sessions, for operators.
 
 use axum::{
     Extension,
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::feed::{FeedStart, StreamPump, StreamScope, StreamVocabulary};
 
-/// Where a reader that comes back was.
+/// The last event of a reader that reconnects.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const QUERY_HINT: &str = "`vocabulary` is `tool-events` or `ai-sdk`, `version` is 5, 6 or 7 and goes with `ai-sdk`, `from` is \
                           `now` or `start`, `after` is an event's id";
-/// How the caller's own session is named, which has no id of its own.
+/// The path word for the caller's default session.
 const OWN: &str = "default";
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ const OWN: &str = "default";
 pub(super) struct StreamOptions {
     #[serde(default)]
     vocabulary: VocabularyName,
-    /// Of the AI SDK that reads the stream.
+    /// The version of the AI SDK that reads the stream.
     version: Option<u8>,
     #[serde(default)]
     from: FeedStartParameter,
@@ -46,7 +46,7 @@ enum VocabularyName {
 }
 
 impl StreamOptions {
-    /// `None`: there are no such words.
+    /// The requested vocabulary. `None`: there is no such vocabulary.
     fn words(&self) -> Option<StreamVocabulary> {
         match (self.vocabulary, self.version) {
             (VocabularyName::ToolEvents, None) => Some(StreamVocabulary::ToolEvents),
@@ -76,7 +76,7 @@ pub(super) async fn follow(
     let session = if id == OWN {
         shared.host.default_session(&principal)
     } else {
-        // The id stands in the path, so there is no header to leave out.
+        // The path names the session, so the error must not advise the caller to leave out a header.
         shared
             .host
             .session(&SessionId::new(id), &principal)
@@ -152,9 +152,9 @@ async fn stream(
     .await?;
     let mut response = event_stream(EVENTS, "no-store", pump.frames());
     let headers = response.headers_mut();
-    // Proxies that gather answers would hold the stream back.
+    // Proxies that buffer answers would delay the stream.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    // What `default` stands for, so that others can be told where to call.
+    // The id of the default session, so that other programs can make calls in it.
     if let Some(id) = own_id {
         headers.insert(SESSION_HEADER, id);
     }
@@ -165,7 +165,7 @@ async fn stream(
     Ok(response)
 }
 
-/// The id of the last event that the reader has. Browsers send an empty one where they have none.
+/// The id of the reader's last event. Browsers send an empty header if they have none.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, HttpProblem> {
     let Some(given) = headers.get(LAST_EVENT_ID) else {
         return Ok(None);

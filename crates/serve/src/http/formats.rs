@@ -1,4 +1,4 @@
-//! Tool lists in the forms model providers and protocols take.
+//! Tool lists in the forms of model providers and protocols.
 
 use std::str::FromStr;
 
@@ -15,7 +15,6 @@ use toolpost_model::{
 
 use crate::a2e;
 
-/// The form of a tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolListFormat {
     Toolpost,
@@ -26,7 +25,7 @@ pub(crate) enum ToolListFormat {
     A2e,
 }
 
-/// A word that names no format.
+/// A word that is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a format; the formats are toolpost, openai, anthropic, gemini, mcp, a2e")]
 pub(crate) struct UnknownFormat(String);
@@ -47,18 +46,18 @@ impl FromStr for ToolListFormat {
     }
 }
 
-/// A list of tools in one form, written straight from the catalog: nothing is copied on the way to the text.
+/// A list of tools in one form, serialized directly from the catalog without copies.
 pub(crate) struct FormattedToolList<'a> {
     pub(crate) format: ToolListFormat,
     pub(crate) tools: &'a [SurfaceEntry],
     pub(crate) hidden: Option<HiddenTools<'a>>,
-    /// Sources, and parts of sources, that should be there and are not.
+    /// Sources, and parts of sources, that are configured and not available.
     pub(crate) unavailable: &'a [SourceProblem],
-    /// What an operator should know about names, rules and settings.
+    /// Notices for operators about names, rules and settings.
     pub(crate) notices: &'a [String],
 }
 
-/// What a surface hides, and why.
+/// The hidden tools of a surface, with the reasons.
 pub(crate) struct HiddenTools<'a>(pub(crate) &'a Surface);
 
 impl Serialize for FormattedToolList<'_> {
@@ -120,7 +119,6 @@ struct HiddenTool<'a> {
     explanation: &'static str,
 }
 
-/// A map of one entry.
 struct SingleEntryMap<'a, T>(&'static str, &'a T);
 
 impl<T: Serialize> Serialize for SingleEntryMap<'_, T> {
@@ -137,7 +135,6 @@ impl Serialize for FormattedTools<'_> {
     }
 }
 
-/// One tool in one form.
 pub(crate) struct FormattedTool<'a>(pub(crate) ToolListFormat, pub(crate) &'a SurfaceEntry);
 
 impl Serialize for FormattedTool<'_> {
@@ -199,9 +196,9 @@ impl Serialize for FormattedTool<'_> {
     }
 }
 
-/// The schema of results as MCP's clients are told it. They rely on it: results without what it promises are errors to
-/// them, so it is not told where the operator lets the result not be shown. Many take objects only, and refuse the whole list
-/// for anything else.
+/// The output schema for MCP clients. Clients treat a result that does not match it as an error, so the schema is left
+/// out if the operator's settings may withhold the result. Many clients accept only object schemas, and refuse the
+/// whole list otherwise.
 pub(crate) fn promised_output(declaration: &Declaration) -> Option<&Value> {
     let is_shown = match declaration.interface.persistence.strategy {
         PersistStrategy::Inline
@@ -225,7 +222,7 @@ struct OpenAiFunction<'a> {
     parameters: &'a Value,
 }
 
-/// A schema of arguments that says at its root that they are an object.
+/// A schema of arguments with `type: object` at its root.
 struct ObjectRootSchema<'a>(&'a Value);
 
 impl Serialize for ObjectRootSchema<'_> {
@@ -259,7 +256,7 @@ impl McpAnnotations {
     fn of(declaration: &Declaration) -> Self {
         let interface = &declaration.interface;
         let read_only = interface.safety.class == ClassFact::Always(EffectClass::Read);
-        // What nobody vouches for may do anything.
+        // An unclassified tool counts as one that can do anything.
         let (destroys, reaches_out) = match interface.safety.class.worst() {
             EffectClass::Read | EffectClass::Write => (false, false),
             EffectClass::Network => (false, true),

@@ -1,6 +1,6 @@
-//! What every request passes before any route: is this server meant, and who is asking?
+//! The gate in front of all routes. It checks that a request is meant for this server, and authenticates its caller.
 //!
-//! A hyper service of its own and not a layer on each route: no route can be added past it, and nothing is
+//! The gate is a hyper service and not a layer on each route. No route can be added outside of it, and no request is
 //! boxed on the way.
 
 use std::{
@@ -31,25 +31,23 @@ use crate::{
     refusals::{RefusalDesk, RefusedRequests, TurnedAway},
 };
 
-/// Where a request came in.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestFace {
-    /// For the record.
+    /// The name in records.
     pub(crate) name: &'static str,
-    /// When a caller that reads a stream hears that its call was taken.
+    /// The time at which a caller that reads a stream learns that its call was taken.
     pub(crate) acknowledgement: AcknowledgementTiming,
 }
 
-/// Where a connection comes from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ConnectionOrigin {
-    /// A unix socket has no address.
+    /// The address; a unix socket has none.
     pub(crate) address: Option<IpAddr>,
     /// The process at the other end of a unix socket.
     pub(crate) peer: Option<SocketPeer>,
 }
 
-/// The user of the process at the other end of a unix socket, as the system tells it.
+/// The user of the process at the other end of a unix socket, as reported by the system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketPeer {
     pub(crate) user: u32,
@@ -61,7 +59,7 @@ impl SocketPeer {
     }
 }
 
-/// The routes behind their door.
+/// The routes behind authentication.
 #[derive(Clone)]
 pub(crate) struct RequestGate {
     door: Arc<RequestAuthenticator>,
@@ -87,7 +85,7 @@ impl RequestGate {
         }
     }
 
-    /// The gate as one connection meets it.
+    /// The gate for one connection.
     pub(crate) fn facing(&self, origin: ConnectionOrigin) -> Self {
         let mut gate = self.clone();
         gate.desk.address = origin.address;
@@ -99,11 +97,11 @@ impl RequestGate {
         self.door.check_origin(request.headers())?;
         let path = request.uri().path();
         if a2e::ROUTES.contains(&path) {
-            // These ask for a token in their own way, and want to know whose door it is.
+            // The routes of A2E check tokens themselves, with this authenticator.
             request.extensions_mut().insert(Arc::clone(&self.door));
             request.extensions_mut().insert(self.desk.clone());
         } else if path == a2a::CARD && !request.headers().contains_key(AUTHORIZATION) {
-            // Anybody may read it, and those who are somebody read more.
+            // The card is public, and callers with a principal get more.
             if let Ok(principal) = self.door.principal(request.headers()) {
                 request.extensions_mut().insert(principal);
             }
@@ -120,7 +118,7 @@ impl RequestGate {
 }
 
 impl RequestGate {
-    /// Notes a refusal. Its answer may be held back for a moment.
+    /// Notes a refusal. Its answer may be delayed.
     fn turn_away<B>(&self, request: &Request<B>, problem: super::HttpProblem) -> GateFuture {
         let why = match (
             problem.is_unauthorized(),
@@ -141,7 +139,7 @@ impl RequestGate {
         }))
     }
 
-    /// Answers a request whose body may still be on its way, once the body is there.
+    /// Answers a request with a large body, after the rest of the body was read or discarded.
     fn with_upload(
         &self,
         admitted: Result<(), super::HttpProblem>,
@@ -181,7 +179,7 @@ impl Service<Request<Incoming>> for RequestGate {
 pub(crate) enum GateFuture {
     In(RouteFuture<Infallible>),
     Out(Option<Response>),
-    /// An answer that waits: the address keeps failing, or the request's body is still on its way.
+    /// A delayed answer: the address fails repeatedly, or the request's body is still arriving.
     Later(BoxFuture<'static, Response>),
 }
 

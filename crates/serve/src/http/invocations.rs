@@ -29,17 +29,17 @@ fn unknown(id: InvocationId) -> HttpProblem {
     )
 }
 
-/// Proxies take a longer silence for death.
+/// Proxies close connections after a longer silence.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShowQuery {
-    /// How long to wait for its end, in seconds.
+    /// The time to wait for the end of the call, in seconds.
     wait: Option<f64>,
 }
 
-/// Where a call stands, and its result once it has ended.
+/// The state of a call, and its result once it has ended.
 pub(super) async fn show(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -62,7 +62,7 @@ pub(super) async fn show(
         .ok_or_else(|| unknown(id))
 }
 
-/// Tells a call to stop. The call's own answer says what came of it.
+/// Cancels a call. The outcome follows in the call's own answer.
 pub(super) async fn cancel(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,

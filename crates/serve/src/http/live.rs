@@ -1,7 +1,7 @@
-//! `GET /live/`: a page that shows a session's calls as they happen. Its files hold no secret, so they need no token;
-//! the page asks its reader for one and sends it with what it fetches.
+//! `GET /live/`: a page that shows a session's calls as they happen. Its files hold no secrets, so they need no token.
+//! The page asks its reader for a token and sends it with each request.
 //!
-//! They are the files of `examples/live-calls`, which a front-end developer may copy.
+//! The files are those of `examples/live-calls`, which front-end developers may copy.
 
 use axum::{
     Router,
@@ -15,17 +15,17 @@ const PAGE: &str = "/live/";
 const SCRIPT: &str = "/live/live.js";
 const STYLE: &str = "/live/live.css";
 
-/// Nothing from elsewhere, nothing inline, nobody's frame.
+/// No foreign content, no inline scripts, no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page's routes, beside the API's: a document for programs does not describe them.
+/// The routes of the page. The OpenAPI document does not describe them.
 pub(super) fn routes() -> Router {
     let html = include_str!("../../../../examples/live-calls/index.html");
     let script = include_str!("../../../../examples/live-calls/live.js");
     let style = include_str!("../../../../examples/live-calls/live.css");
     Router::new()
-        // Its other files are beside it only behind the slash.
+        // The relative links of the page work only below the slash.
         .route(ENTRY, get(|| async { Redirect::temporary("live/") }))
         .route(
             PAGE,
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router {
         )
 }
 
-/// Whether this can be had without a token.
+/// Whether a path needs no token.
 pub(super) fn is_page(path: &str) -> bool {
     [ENTRY, PAGE, SCRIPT, STYLE].contains(&path)
 }

@@ -1,4 +1,4 @@
-//! The API described by itself: `GET /openapi.json`.
+//! The description of the API: `GET /openapi.json`.
 
 use axum::Json;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -61,7 +61,7 @@ fn answer(description: &str, schema: &str) -> Value {
     })
 }
 
-/// What every route behind the token may also answer.
+/// Adds the errors of all routes that need a token.
 fn with_problems(mut responses: Value) -> Value {
     for (status, description) in [
         ("400", "The request cannot be read."),
@@ -75,7 +75,7 @@ fn with_problems(mut responses: Value) -> Value {
     responses
 }
 
-/// The same for a route that is used in a session.
+/// Adds the errors of a route that uses a session.
 fn in_a_session(mut responses: Value) -> Value {
     if responses.get("404").is_none() {
         responses["404"] = answer("No such session.", "Problem");
@@ -83,7 +83,7 @@ fn in_a_session(mut responses: Value) -> Value {
     with_problems(responses)
 }
 
-/// The same for a route that reads a body.
+/// Adds the errors of a route that reads a body.
 fn with_body(mut responses: Value) -> Value {
     for (status, description) in [
         ("408", "The body did not arrive in time."),
@@ -94,7 +94,7 @@ fn with_body(mut responses: Value) -> Value {
     with_problems(responses)
 }
 
-/// An answer about a call: its result, or why no call was made of the request.
+/// An answer about a call: its result, or the reason why the request was no call.
 fn call_answer(description: &str) -> Value {
     let schemas = ["ToolResult", "Problem"]
         .map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
@@ -123,7 +123,7 @@ fn call_responses() -> Value {
     }))
 }
 
-/// A call that goes on without its caller.
+/// The answer for a call that continues without its caller.
 fn accepted() -> Value {
     json!({
         "description": "The call goes on: with `background`, or because a call with a key has not begun when the caller's patience is over. Its result is at `Location`, and a repeat with the same key gets it.",
@@ -157,7 +157,6 @@ fn arguments() -> Value {
     json!({ "required": false, "content": { "application/json": { "schema": { "type": "object", "description": "The tool's arguments." } } } })
 }
 
-/// What a question may have become.
 fn approval_responses(found: &Value) -> Value {
     json!({
         "200": found,
@@ -179,7 +178,6 @@ fn paths() -> Value {
     paths
 }
 
-/// Calls as they happen.
 fn stream_paths() -> Value {
     let of_all = [
         query("vocabulary", "string", "tool-events or ai-sdk."),
@@ -222,7 +220,6 @@ fn stream_paths() -> Value {
     })
 }
 
-/// What only operators may do.
 fn operators_paths() -> Value {
     let any = any_object("Described in the guide.");
     let mut questions = any.clone();

@@ -1,4 +1,4 @@
-//! What goes wrong before there is a call: one JSON shape, the right status, and what to do about it.
+//! Errors before a call: one JSON shape, the right status, and a hint.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -16,7 +16,6 @@ use toolpost_model::ArtifactError;
 use super::RouteState;
 use crate::{feed::FeedOpenError, streams};
 
-/// A refusal of a request.
 #[derive(Debug)]
 pub(crate) struct HttpProblem {
     status: StatusCode,
@@ -110,7 +109,6 @@ impl HttpProblem {
         .hint("with curl, use `--json '{…}'`")
     }
 
-    /// The caller has as many streams as it may have for now.
     pub(crate) fn too_many_streams(message: impl Into<String>) -> Self {
         Self {
             retry_after: Some(streams::RETRY_AFTER),
@@ -211,11 +209,11 @@ impl From<JournalError> for HttpProblem {
     }
 }
 
-/// What a problem tells. It may repeat what somebody sent, so it passes the redactor on its way out.
+/// The body of a problem. It may repeat parts of a request, so it is redacted before it is sent.
 #[derive(Clone)]
 struct ProblemBody(String);
 
-/// Takes the secrets out of a problem's body. Other answers were redacted where they were made.
+/// Redacts the body of a problem. Other answers were redacted when they were made.
 pub(super) async fn without_secrets(
     State(shared): State<RouteState>,
     mut response: Response,

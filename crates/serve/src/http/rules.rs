@@ -1,4 +1,4 @@
-//! `GET /rules` and `DELETE /rules/{id}`: what answers left behind for later calls. For operators.
+//! `GET /rules` and `DELETE /rules/{id}`: the remembered rules. For operators.
 
 use axum::{Extension, Json, extract::State};
 use serde_json::{Value, json};
@@ -6,7 +6,6 @@ use toolpost_model::Principal;
 
 use super::{HttpProblem, RouteParameter, RouteState, operators_only};
 
-/// The remembered rules.
 pub(super) async fn list(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -15,7 +14,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "rules": shared.host.remembered() })))
 }
 
-/// Takes one back, for calls from now on.
+/// Removes a rule, for calls from now on.
 pub(super) async fn forget(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,

@@ -20,7 +20,7 @@ fn describe(session: &Session) -> Value {
     told
 }
 
-/// Opens a session. The body, where there is one, says what the surface is for.
+/// Opens a session. The optional body requests a surface.
 pub(super) async fn open(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -46,7 +46,7 @@ pub(super) async fn show(
     Ok(Json(describe(&session)))
 }
 
-/// Ends a session and everything that runs in it.
+/// Closes a session and ends its calls.
 pub(super) async fn close(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,

@@ -1,5 +1,5 @@
-//! `GET /sources` and `POST /sources/{name}/accept`: how sources are doing, and taking definitions that are kept back. For
-//! operators.
+//! `GET /sources` and `POST /sources/{name}/accept`: the state of sources, and the acceptance of blocked definitions.
+//! For operators.
 
 use axum::{Extension, Json, body::Body, extract::State};
 use serde::Deserialize;
@@ -8,16 +8,16 @@ use toolpost_model::{Principal, ToolId};
 
 use super::{HttpProblem, RouteParameter, RouteState, operators_only, read_body};
 
-/// Which definitions are taken. Without a tool: all that the source keeps back.
+/// The definitions to accept. Without a tool: all blocked definitions of the source.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct AcceptanceSelection {
     tool: Option<ToolId>,
-    /// Which definition was looked at, where the answer is about exactly that.
+    /// The digest of the definition that the operator has seen, if only that one is accepted.
     digest: Option<String>,
 }
 
-/// How every source is doing.
+/// The state of every source.
 pub(super) async fn list(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -26,7 +26,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "sources": shared.host.sources() })))
 }
 
-/// Takes definitions that a source keeps back.
+/// Accepts blocked definitions of a source.
 pub(super) async fn accept(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,
@@ -61,7 +61,7 @@ pub(super) async fn accept(
     Ok(Json(json!({ "source": name, "accepted": accepted })))
 }
 
-/// How many sources are in which state, for those who need no token to ask. Sources that are always there are left out.
+/// The number of sources in each state, for callers without a token. Built-in sources are left out.
 pub(super) fn counted(shared: &RouteState) -> (bool, Value) {
     let mut states = serde_json::Map::new();
     let mut failing = false;

@@ -1,4 +1,4 @@
-//! A call as server-sent events: what happens on the way, then the result.
+//! A call as server-sent events: its events, then its result.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -16,13 +16,13 @@ use tokio::{
 use toolpost_core::{CallHandle, Patience, PendingCall, RecordedResult};
 use toolpost_model::{BoxFuture, Event, EventBody};
 
-/// A sign of life where nothing else is said, so that no proxy takes the silence for death.
+/// The interval of keep-alive comments, so that no proxy closes a silent connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(crate) const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 use super::calls::pending_body;
 
-/// `patience` ends the stream of a call that stays; without it the stream lasts as long as the call.
+/// `patience` ends the stream of a call that continues; without it the stream lasts as long as the call.
 pub(super) fn respond(
     handle: CallHandle,
     events: mpsc::Receiver<Event>,
@@ -31,11 +31,11 @@ pub(super) fn respond(
     event_stream(EVENTS, "no-store", frames(handle, events, patience))
 }
 
-/// The media types of event streams. Without a charset some clients read the text as Latin-1.
+/// The media types of event streams. Without a charset some clients decode the text as Latin-1.
 pub(crate) const EVENTS: &str = "text/event-stream";
 pub(crate) const UTF8_EVENTS: &str = "text/event-stream; charset=utf-8";
 
-/// The response that sends `frames`.
+/// A response with `frames` as its body.
 pub(crate) fn event_stream(
     media_type: &'static str,
     cache_control: &'static str,
@@ -48,7 +48,7 @@ pub(crate) fn event_stream(
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// The times at which a stream gives a sign of life: at once, and whenever it was silent for a while.
+/// A timer for keep-alive comments: one at once, then one after each silence.
 pub(crate) fn keep_alive() -> Interval {
     let mut alive = interval(KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -56,15 +56,15 @@ pub(crate) fn keep_alive() -> Interval {
 }
 
 enum CallStreamPhase {
-    /// Events come in; the handle cancels the call if the stream is dropped meanwhile.
+    /// Events arrive. The handle cancels the call if the stream is dropped.
     Events(CallHandle, mpsc::Receiver<Event>),
-    /// There are no more; the answer is on its way, at once or, for a repeat, when the first call ends.
+    /// All events were sent, and the answer follows. For a repeat, it follows when the first call ends.
     Answer(BoxFuture<'static, Result<Arc<RecordedResult>, PendingCall>>),
     Over,
 }
 
-/// Events until the call lets go of its sender, then the result. Dropping the stream drops the handle, which
-/// cancels a call nobody listens to any more.
+/// The events until the call drops its sender, then the result. Dropping the stream drops the handle, which cancels the
+/// call of a caller that disconnected.
 fn frames(
     handle: CallHandle,
     events: mpsc::Receiver<Event>,
@@ -103,7 +103,7 @@ fn frames(
     )
 }
 
-/// The call's end, or that the call stays when its stream ends.
+/// The result, or the notice that the call continues after its stream.
 fn last_frame(answer: Result<Arc<RecordedResult>, PendingCall>) -> Bytes {
     Bytes::from(match answer {
         Ok(answer) => format!("event: result\ndata: {}\n\n", answer.json()),

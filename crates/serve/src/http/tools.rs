@@ -1,4 +1,4 @@
-//! `GET /tools` and `GET /tools/{name}`: what can be called, in the form the caller's framework wants.
+//! `GET /tools` and `GET /tools/{name}`: the tools of a surface, in the form of the caller's framework.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -28,7 +28,7 @@ pub(super) struct ListQuery {
     /// Separated by commas; a tool must have all of them.
     tags: Option<String>,
     include_deferred: bool,
-    /// Also name what is hidden, and why. For operators.
+    /// Whether to list the hidden tools with the reasons. For operators.
     hidden: bool,
     limit: Option<usize>,
 }
@@ -62,7 +62,7 @@ pub(super) async fn list(
     let surface = shared.host.surface(&session);
     let hidden =
         (query.hidden && format == ToolListFormat::Toolpost).then_some(HiddenTools(&surface));
-    // Names, texts and schemas: nothing in a declaration can fail to be written.
+    // A declaration consists of names, texts and schemas, so its serialization cannot fail.
     let list = serde_json::to_string(&FormattedToolList {
         format,
         tools: &tools,
@@ -74,7 +74,7 @@ pub(super) async fn list(
     Ok(([(header::CONTENT_TYPE, "application/json")], list))
 }
 
-/// What an operator should know about names, rules and settings. Agents are not told.
+/// The notices for operators about names, rules and settings. Agents get none.
 fn notices_for(host: &Host, session: &Session) -> Vec<String> {
     match session.principal().role {
         PrincipalRole::Agent => Vec::new(),
@@ -89,8 +89,8 @@ fn notices_for(host: &Host, session: &Session) -> Vec<String> {
     }
 }
 
-/// Takes the command lines of declared commands away: they may name hosts and paths that are the operator's business. The
-/// record keeps them.
+/// Removes the command lines of declared commands, which may contain hosts and paths of the operator. The record keeps
+/// them.
 fn without_templates(declaration: &mut Cow<'_, Declaration>) {
     if declaration
         .external_mappings
@@ -104,7 +104,7 @@ fn without_templates(declaration: &mut Cow<'_, Declaration>) {
     }
 }
 
-/// Everything about one tool. A deferred tool that was looked at may be called.
+/// Everything about one tool. Reading a deferred tool discovers it, so that it may be called.
 pub(super) async fn show(
     State(shared): State<RouteState>,
     Extension(principal): Extension<Principal>,

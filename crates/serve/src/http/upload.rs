@@ -1,7 +1,7 @@
 //! Large bodies of requests that are answered before all of the body has arrived.
 //!
-//! A client that sends 20 MB learns why the host refuses them only if the host takes the rest of the body first. A
-//! connection that is closed with bytes unread is reset, and the client then reports a broken pipe instead of the answer.
+//! A client that sends 20 MB gets the refusal only if the host takes the rest of the body first. A connection that is
+//! closed with unread bytes is reset, and the client then reports a broken pipe instead of the answer.
 
 use std::{
     pin::Pin,
@@ -22,14 +22,14 @@ use hyper::{
 };
 use parking_lot::Mutex;
 
-/// A body up to this size has arrived by the time its request is answered.
+/// A body up to this size has arrived when its request is answered.
 const SMALL_BODY: u64 = 16 << 10;
-/// A client that sends more than this without being asked for it is cut off.
+/// A client that sends more than this after the answer is disconnected.
 const MAX_DISCARDED: usize = 64 << 20;
-/// The same for a client that sends too slowly.
+/// The time limit for a client that sends slowly.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether an answer may be ready while the request's body is still on its way.
+/// Whether the answer can be ready before the request's body has arrived.
 pub(super) fn is_large(request: &Request<Incoming>) -> bool {
     request
         .body()
@@ -44,7 +44,7 @@ pub(super) struct UploadBody(Arc<RequestUpload>);
 /// The same body, for the gate.
 pub(super) struct UploadRest {
     upload: Arc<RequestUpload>,
-    /// The client sends the body only once it is asked for it.
+    /// Whether the client sends the body only after `100 Continue`.
     waits_to_be_asked: bool,
 }
 
@@ -54,7 +54,7 @@ struct RequestUpload {
     is_asked_for: AtomicBool,
 }
 
-/// Lets a route read the body, and the gate read the rest of it.
+/// Splits a request, so that the route can read the body and the gate the rest of it.
 pub(super) fn split(request: Request<Incoming>) -> (Request<UploadBody>, UploadRest) {
     let waits_to_be_asked = request.headers().contains_key(EXPECT);
     let (head, body) = request.into_parts();
@@ -70,7 +70,8 @@ pub(super) fn split(request: Request<Incoming>) -> (Request<UploadBody>, UploadR
 }
 
 impl UploadRest {
-    /// Reads what the route left unread, within bounds.
+    /// Reads the rest of the body, within bounds. A body that the client sends only after `100 Continue`, and that no
+    /// route asked for, is not read.
     pub(super) async fn discard(self) {
         if self.waits_to_be_asked && !self.upload.is_asked_for.load(Ordering::Relaxed) {
             return;
@@ -85,7 +86,7 @@ impl UploadRest {
                 }
             }
         };
-        // The answer is sent in any case: a client that is too slow may still find it.
+        // The answer is sent in any case, because even a slow client may still read it.
         let _ = tokio::time::timeout(DISCARD_TIMEOUT, reading).await;
     }
 }

@@ -15,12 +15,12 @@ use toolpost_store::DataDir;
 
 use super::request::{JoinTicket, PROTOCOL, ROUTE, SettingsRefusal};
 
-/// How long a host that is well may take to answer.
+/// The time in which a working host answers.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The longest answer of a host that refuses.
+/// The longest refusal that is read.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
-/// The connection of an agent to its host: the bytes of the agent's protocol, and nothing else.
+/// The connection of an agent to its host. It carries only the agent's protocol.
 pub struct HostConnection(Box<dyn DuplexStream>);
 
 trait DuplexStream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -37,13 +37,13 @@ impl HostConnection {
     }
 }
 
-/// Why a process could not join the host in its folder.
+/// The reason why a process could not join the host of its folder.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The host does not answer yet, or is about to end. Trying again helps.
+    /// The host is starting or shutting down. Another try may succeed.
     #[error("a process holds the data directory, and no host answers there")]
     NotReady,
-    /// The settings are not those of the host.
+    /// The settings differ from those of the host.
     #[error(
         "the host that runs in this folder has other settings ({}); use the same ones, or give this host its own \
          `--data-dir`",
@@ -57,7 +57,7 @@ pub enum JoinError {
     Refused(String),
 }
 
-/// Joins the host that holds a data directory. `session` is the A2E session that goes on, where there is one.
+/// Joins the host that holds a data directory. `session` is the A2E session to continue, if there is one.
 pub async fn join_host(
     data_dir: &Path,
     ticket: &JoinTicket,
@@ -100,9 +100,9 @@ async fn ask_to_join(data_dir: &Path, ticket: &JoinTicket) -> Result<HostConnect
     }
 }
 
-/// The answer of the host. `None`: nothing answers at the socket.
+/// The host's answer. `None`: no host answers at the socket.
 async fn send(data_dir: &Path, ticket: &JoinTicket) -> Option<Response<Incoming>> {
-    // Kept until the socket is reached: its path may lead through this value.
+    // Kept until the connection is made, because the path of the socket may lead through this value.
     let data_dir = DataDir::at(data_dir).ok()?;
     let stream = UnixStream::connect(data_dir.socket_path()).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;

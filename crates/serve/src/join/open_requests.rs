@@ -1,13 +1,13 @@
-//! The requests of an agent that its host has not answered yet.
+//! The unanswered requests of an agent.
 
 use bytes::Bytes;
 
-/// Requests that are remembered. A host runs fewer of one session at the same time.
+/// The most remembered requests. A host runs fewer calls of one session concurrently.
 const MOST_REQUESTS: usize = 2_048;
-/// What may be remembered of requests that can be sent again, in bytes.
+/// The most bytes of requests that are kept for sending again.
 const MOST_BYTES: usize = 32 << 20;
 
-/// The requests of an agent that its host has not answered yet, in the order they came.
+/// The unanswered requests of an agent, in the order of arrival.
 #[derive(Default)]
 pub(crate) struct OpenRequests {
     entries: Vec<OpenRequest>,
@@ -16,18 +16,18 @@ pub(crate) struct OpenRequests {
 
 struct OpenRequest {
     id: String,
-    /// The request itself, where the next host can be sent it.
+    /// The request itself, if it can be sent to the next host.
     line: Option<Bytes>,
 }
 
 impl OpenRequests {
-    /// Notes a request. `line` is given where it can be sent to another host; beyond a limit only the id is kept.
+    /// Adds a request. `line` is given if it can be sent to another host; beyond the limit only the id is kept.
     pub(crate) fn add(&mut self, id: &str, line: Option<&Bytes>) {
-        // Without an id no answer could be told to be its own, and the next host could not tell that it ran before.
+        // Without an id the answer cannot be matched, and the next host cannot recognise the request as a repeat.
         if id.is_empty() {
             return;
         }
-        // A repeat is answered with the first one.
+        // The answer to the first request answers a repeat too.
         if self.entries.len() >= MOST_REQUESTS || self.entries.iter().any(|open| open.id == id) {
             return;
         }
@@ -41,7 +41,6 @@ impl OpenRequests {
         });
     }
 
-    /// Notes the answer to a request.
     pub(crate) fn remove(&mut self, id: &str) {
         if let Some(place) = self.entries.iter().position(|open| open.id == id) {
             let gone = self.entries.remove(place);
@@ -49,7 +48,7 @@ impl OpenRequests {
         }
     }
 
-    /// What to send to the next host. These stay open.
+    /// The lines to send to the next host. Their requests stay open.
     pub(crate) fn lines(&self) -> Vec<Bytes> {
         self.entries
             .iter()
@@ -57,7 +56,7 @@ impl OpenRequests {
             .collect()
     }
 
-    /// Takes out the ids of those that cannot be sent again.
+    /// Removes the requests that cannot be sent again, and returns their ids.
     pub(crate) fn take_interrupted(&mut self) -> Vec<String> {
         let (kept, gone) = std::mem::take(&mut self.entries)
             .into_iter()
@@ -67,7 +66,6 @@ impl OpenRequests {
         gone.into_iter().map(|open| open.id).collect()
     }
 
-    /// Takes out the ids of all of them.
     pub(crate) fn take_all(&mut self) -> Vec<String> {
         self.bytes = 0;
         std::mem::take(&mut self.entries)

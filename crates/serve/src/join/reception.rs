@@ -1,4 +1,4 @@
-//! The host's end: who may join, and the conversation that follows.
+//! The host's end: it admits joining processes and serves their agents.
 
 use std::{
     io::{self, Read, Write},
@@ -36,23 +36,22 @@ use crate::{
     mcp,
 };
 
-/// Agents that may have joined at the same time.
 const MOST_JOINED: usize = 256;
-/// The longest ticket, in bytes. It holds some thirty digests.
+/// The longest ticket, in bytes. A ticket holds about thirty digests.
 const LONGEST_TICKET: usize = 64 << 10;
-/// What waits between a host and its own relay, in bytes.
+/// The buffer between a host and its own relay, in bytes.
 const PIPE: usize = 64 << 10;
 
-/// Lets processes join, and holds the conversations with their agents.
+/// Admits joining processes and serves their agents.
 pub(crate) struct JoinReception {
     pub(crate) a2e: Arc<a2e::A2eServerFace>,
     pub(crate) mcp: Arc<mcp::McpServerFace>,
     pub(crate) about: Arc<ServerStatus>,
     pub(crate) settings: StartSettings,
     pub(crate) tokens: Vec<TokenConfig>,
-    /// The token that agents over stdio must show, where there is one.
+    /// The token that agents over stdio must show, if one is set.
     pub(crate) token: Option<String>,
-    /// The end of the host: conversations stop to listen, and what runs may be answered.
+    /// The shutdown of the host: conversations stop reading, and running calls can still be answered.
     leaving: CancellationToken,
     conversations: TaskTracker,
     places: Arc<Semaphore>,
@@ -80,23 +79,22 @@ impl JoinReception {
         })
     }
 
-    /// How many agents have joined.
     pub(crate) fn joined(&self) -> usize {
         self.conversations.len()
     }
 
-    /// Lets no more agents join, and hears no more of those that have.
+    /// Admits no further agents, and stops reading from the joined ones.
     pub(crate) fn leave(&self) {
         self.leaving.cancel();
         self.conversations.close();
     }
 
-    /// Waits until all conversations have written what they had to say.
+    /// Waits until all conversations have written their last messages.
     pub(crate) async fn left(&self, at_most: Duration) {
         let _ = tokio::time::timeout(at_most, self.conversations.wait()).await;
     }
 
-    /// A connection for the agent of this very process.
+    /// A connection for the agent of this process.
     pub(crate) fn connect(
         self: &Arc<Self>,
         face: StdioFace,
@@ -120,14 +118,17 @@ impl JoinReception {
         if self.leaving.is_cancelled() {
             return Err(JoinRefusal::Leaving);
         }
+        // A joined agent works with the rules, tools and limits of this host; the configuration of its own process has
+        // no effect. With different settings, the operator of that process would get other permissions than configured,
+        // so every difference is refused and named.
         let own = self.settings.digests(&self.about.loaded.config());
         let mut differing = own.differing(&ticket.settings);
         if ticket.version != env!("CARGO_PKG_VERSION") {
             differing.insert(0, "version".to_owned());
         }
         let needed = self.token.as_ref().map(digest);
-        // The token of a host on the network is for callers over the network; an agent over stdio needs it only where
-        // its own settings say so.
+        // A token of a host on the network is meant for callers on the network. A joining agent needs it only if its
+        // own settings require a token.
         let is_optional = ticket.token.is_none() && self.about.address.is_some();
         if ticket.token != needed && !is_optional && !differing.iter().any(|name| name == "tokens")
         {
@@ -141,7 +142,7 @@ impl JoinReception {
             .map_err(|_| JoinRefusal::Full)
     }
 
-    /// Speaks the agent's protocol until it leaves, or the host does.
+    /// Serves a joined agent until the agent or the host leaves.
     async fn converse(
         &self,
         agent: JoinedAgent,
@@ -184,7 +185,7 @@ impl JoinReception {
     }
 }
 
-/// Who joined, as the host fixed it before the agent's first byte.
+/// A joined agent, as the host fixed it before the agent's first byte.
 struct JoinedAgent {
     face: StdioFace,
     role: PrincipalRole,
@@ -280,7 +281,7 @@ async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request)
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// What the agent sends, for a thread that reads. It ends when the host leaves.
+/// The agent's input, for a reading thread. It ends when the host leaves.
 struct JoinedInput<S> {
     reader: ReadHalf<S>,
     leaving: CancellationToken,
@@ -293,7 +294,8 @@ impl<S: AsyncRead> Read for JoinedInput<S> {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
-                // An error and not an end: the half of a line that came is sent again to the next host.
+                // An error and not the end of the input: with a regular end, the beginning of an incomplete line would
+                // be handled as a whole line. The relay sends the whole line to the next host.
                 () = self.leaving.cancelled() => Err(io::ErrorKind::ConnectionAborted.into()),
                 () = self.over.cancelled() => Err(io::ErrorKind::ConnectionAborted.into()),
                 read = self.reader.read(buffer) => read,
@@ -302,7 +304,7 @@ impl<S: AsyncRead> Read for JoinedInput<S> {
     }
 }
 
-/// What the agent is sent, for a thread that writes.
+/// The agent's output, for a writing thread.
 struct JoinedOutput<S> {
     writer: WriteHalf<S>,
     over: CancellationToken,

@@ -1,7 +1,7 @@
-//! Carries the lines between an agent and its host, and keeps the agent when the host is replaced.
+//! Carries the lines between an agent and its host, and keeps the agent connected when the host is replaced.
 //!
-//! The relay acts on no message. It remembers what the next host must be told (the handshake) and what the agent still
-//! waits for (open requests); the protocols themselves know how ([`RelayedProtocol`]).
+//! The relay acts on no message. It remembers the handshake for the next host, and the open requests that the agent
+//! waits for. The implementations of [`RelayedProtocol`] define how.
 
 use std::{
     io::{BufReader, Read, Write},
@@ -22,86 +22,85 @@ use crate::{
     mcp::{self, McpRelay},
 };
 
-/// Lines that may wait, in each direction.
+/// The most lines that wait in each direction.
 const ROOM: usize = 1_024;
-/// The longest line of a host, in bytes. Results are smaller; a longer line is a broken host.
+/// The longest line of a host, in bytes. Results are smaller, so a longer line means that the host is broken.
 const LONGEST_LINE: u64 = 256 << 20;
-/// How long the host may take for its last answers once the agent has left.
+/// The time that the host has for its last answers after the agent has left.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
-/// How long the agent may take to read them.
+/// The time that the agent has to read them.
 const LAST_WRITES: Duration = Duration::from_millis(500);
 
-/// What becomes of a line that the host sent.
+/// The treatment of a line from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostLine {
     Forward,
-    /// The answer to something that the relay sent itself.
+    /// The line answers a message of the relay itself.
     Withhold,
-    /// The host does not take the agent's session up.
+    /// The host refuses to resume the agent's session.
     Refused,
 }
 
-/// What is said when a host ended and another one takes its place.
+/// The messages after one host has replaced another.
 #[derive(Default)]
 pub(crate) struct HostChange {
     pub(crate) to_agent: Vec<Bytes>,
     pub(crate) to_host: Vec<Bytes>,
 }
 
-/// A protocol of lines, as far as a relay must follow it.
+/// The parts of a line protocol that a relay needs.
 pub(crate) trait RelayedProtocol: Send {
-    /// Notes a line that the agent sends to the host.
+    /// Notes a line from the agent to the host.
     fn note_agent_line(&mut self, line: &Bytes);
-    /// Takes back what was noted of a line that could not be sent.
+    /// Reverts the note of a line that could not be sent.
     fn forget_agent_line(&mut self, line: &Bytes);
-    /// Notes a line that the host sends to the agent.
+    /// Notes a line from the host to the agent.
     fn note_host_line(&mut self, line: &[u8]) -> HostLine;
-    /// The host is gone: what the agent and the next host are told.
+    /// Returns the messages for the agent and the next host after the host is gone.
     fn change_host(&mut self) -> HostChange;
-    /// The answer to a line that no host takes. `None`: it needs none.
+    /// The answer to a line while there is no host. `None`: the line needs no answer.
     fn refuse(&mut self, line: &[u8], reason: &str) -> Option<Bytes>;
-    /// The answers to all open requests.
     fn refuse_open(&mut self, reason: &str) -> Vec<Bytes>;
-    /// The answer to a line that is longer than a host reads.
+    /// The answer to a line that exceeds the host's limit.
     fn refuse_long_line(&self, head: &[u8], limit: usize) -> Bytes;
-    /// The session that goes on with the next host.
+    /// The session that continues with the next host.
     fn session(&self) -> Option<&str>;
-    /// Whether the agent said goodbye or was refused, so that the end of the connection is the end of all.
+    /// Whether the agent has left or was refused, so that the end of the connection is final.
     fn is_over(&self) -> bool;
 }
 
-/// How a connection to a host ended.
+/// The end of a connection to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayEnd {
-    /// The host is gone. The agent is still there and waits for another one.
+    /// The host is gone. The agent is connected and waits for another host.
     HostLost,
     /// The agent has left, or its session is over.
     AgentLeft,
 }
 
-/// Which end of one connection was gone first.
+/// The end of the connection that closed first.
 enum ConnectionEnd {
     HostGone,
     AgentGone,
-    /// The host is there and does not take the agent's session up.
+    /// The host is running and refuses to resume the agent's session.
     SessionRefused,
 }
 
-/// An agent at the other end of two pipes, which stays while hosts come and go.
+/// An agent at the other end of two pipes. It stays connected when hosts are replaced.
 pub struct StdioRelay {
     lines: mpsc::Receiver<InputLine>,
     limit: usize,
     to_agent: mpsc::Sender<Bytes>,
     written: oneshot::Receiver<()>,
     protocol: Mutex<Box<dyn RelayedProtocol>>,
-    /// What the next host is told before anything else.
+    /// The lines that the next host gets first.
     preamble: Vec<Bytes>,
     /// A line that the last host did not take.
     unsent: Option<Bytes>,
 }
 
 impl StdioRelay {
-    /// Begins to read and write. `limit` is the longest line of the agent that a host reads, in bytes.
+    /// Starts to read and write. `limit` is the longest line of the agent that a host reads, in bytes.
     pub fn start(
         face: StdioFace,
         limit: usize,
@@ -129,18 +128,18 @@ impl StdioRelay {
         }
     }
 
-    /// The session that goes on with the next host, where the protocol has such.
+    /// The session that continues with the next host, if the protocol has sessions.
     pub fn session(&self) -> Option<String> {
         self.protocol.lock().session().map(str::to_owned)
     }
 
-    /// Whether the agent has closed its end, and everything it said was taken.
+    /// Whether the agent has closed its end and all its lines were sent.
     pub fn has_left(&self) -> bool {
         self.lines.is_closed() && self.lines.is_empty()
     }
 
-    /// Carries lines until one end is gone. Where that is the host's, the agent is told what became of its requests,
-    /// as far as that cannot be asked of the next host.
+    /// Carries lines until one end is gone. If the host is gone, the agent gets errors for the requests that cannot be
+    /// sent to the next host.
     pub async fn carry(&mut self, connection: HostConnection) -> RelayEnd {
         match self.carry_lines(connection).await {
             ConnectionEnd::HostGone if !self.protocol.lock().is_over() => {}
@@ -177,23 +176,24 @@ impl StdioRelay {
             *unsent =
                 forward_requests(preamble, lines, *limit, writer, (&*protocol, &*to_agent)).await;
             if unsent.is_some() {
-                // What the host said before it went is still to be read, and then its end is noticed.
+                // The host may have written answers before it ended. They are still read, and then the end of the host
+                // is noticed.
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
-            // The end of a host is noticed before another line is sent to it.
+            // `biased`: the end of a host is noticed before another line is sent to it.
             biased;
             end = &mut answers => end,
             () = requests => {
-                // The agent has closed its end; the host knows, and says its last words.
+                // The agent has closed its end. The host noticed that and sends its last answers.
                 let _ = tokio::time::timeout(LAST_ANSWERS, answers).await;
                 ConnectionEnd::AgentGone
             }
         }
     }
 
-    /// Answers every request with the reason why there is no host, for a while.
+    /// For a while, answers every request with the reason why there is no host.
     pub async fn refuse(&mut self, reason: &str, for_so_long: Duration) -> RelayEnd {
         self.preamble.clear();
         let answers = self.protocol.lock().refuse_open(reason);
@@ -214,7 +214,7 @@ impl StdioRelay {
                 return RelayEnd::AgentLeft;
             }
         }
-        // The session of an earlier host can still go on with a later one.
+        // The session of an earlier host can still continue with a later one.
         let change = self.protocol.lock().change_host();
         self.preamble = change.to_host;
         RelayEnd::HostLost
@@ -229,7 +229,7 @@ impl StdioRelay {
         RelayEnd::HostLost
     }
 
-    /// Waits until the agent has what was said last.
+    /// Waits until the agent has read the last lines.
     pub async fn finish(self) {
         let Self {
             to_agent, written, ..
@@ -239,8 +239,8 @@ impl StdioRelay {
     }
 }
 
-/// From the agent to the host, until the agent closes its end. Gives the line that the host did not take, if it is the
-/// host that went.
+/// Carries lines from the agent to the host until the agent closes its end. If the host is gone, returns the line that
+/// it did not take.
 async fn forward_requests(
     preamble: Vec<Bytes>,
     lines: &mut mpsc::Receiver<InputLine>,
@@ -250,7 +250,7 @@ async fn forward_requests(
 ) -> Option<Bytes> {
     for line in preamble {
         if writer.write_all(&line).await.is_err() {
-            // All of it is said again to the next host.
+            // The whole preamble is sent again to the next host.
             return std::future::pending().await;
         }
     }
@@ -263,7 +263,9 @@ async fn forward_requests(
                 continue;
             }
         };
-        // Noted first: a host that dies in this moment may have read it.
+        // Noted before it is written, and reverted if the write fails. A host that dies right after the write may have
+        // read the line. Noted afterwards, a request whose host died in between would get no answer and would not be
+        // sent again.
         protocol.lock().note_agent_line(&line);
         if writer.write_all(&line).await.is_err() {
             protocol.lock().forget_agent_line(&line);
@@ -274,7 +276,7 @@ async fn forward_requests(
     None
 }
 
-/// From the host to the agent, until one of them is gone. A line that breaks off is not handed on.
+/// Carries lines from the host to the agent until one of them is gone. An incomplete line is dropped.
 async fn forward_answers(
     reader: impl AsyncRead + Unpin,
     protocol: &Mutex<Box<dyn RelayedProtocol>>,
@@ -301,7 +303,7 @@ async fn forward_answers(
     }
 }
 
-/// The last line of an input may lack its end.
+/// Adds the line end, which the last line of an input may lack.
 fn terminated(mut line: Vec<u8>) -> Bytes {
     if line.last() != Some(&b'\n') {
         line.push(b'\n');

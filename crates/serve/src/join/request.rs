@@ -1,4 +1,4 @@
-//! What a process that joins says of itself, and how it is refused. Both ends of the socket read these types.
+//! The request of a joining process, and its refusal. Both ends of the socket use these types.
 
 use serde::{Deserialize, Serialize};
 use toolpost_config::HostConfig;
@@ -6,14 +6,13 @@ use toolpost_model::PrincipalRole;
 
 use super::settings::{SettingsDigests, StartSettings, digest};
 
-/// The route on the unix socket. Listeners on the network have none.
+/// The route on the unix socket. Network listeners do not have it.
 pub(super) const ROUTE: &str = "/join";
-/// What the connection is upgraded to.
+/// The protocol of the upgraded connection.
 pub(super) const PROTOCOL: &str = "toolpost-stdio";
-/// The longest id of a session that goes on.
 const LONGEST_SESSION: usize = 64;
 
-/// A protocol that is spoken over standard input and output.
+/// A protocol over standard input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StdioFace {
@@ -23,16 +22,16 @@ pub enum StdioFace {
     Mcp,
 }
 
-/// What a process that joins asks for: who its agent is, and the settings that it was started with.
+/// The request of a joining process: its agent, and the settings that the process was started with.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct JoinTicket {
     pub(super) version: String,
     pub(super) face: StdioFace,
     pub(super) role: PrincipalRole,
-    /// The A2E session that goes on, where the agent had one with an earlier host.
+    /// The A2E session to continue, if the agent had one with an earlier host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) session: Option<String>,
-    /// A digest of the token that the agent must show, where it must.
+    /// A digest of the token that the agent must show, if one is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) token: Option<String>,
     pub(super) settings: SettingsDigests,
@@ -64,7 +63,7 @@ impl JoinTicket {
     }
 }
 
-/// The answer to a process whose settings are not those of the host.
+/// The answer to a process whose settings differ from those of the host.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SettingsRefusal {
     pub(super) differing: Vec<String>,

@@ -1,8 +1,8 @@
-//! Whether two hosts would do the same: a digest for each section of the settings that a host runs with.
+//! Compares the settings of two hosts by a digest of each section.
 //!
-//! The digests are made of the debug form of each section, which both processes write alike because they are the same
-//! version of the program. Parts that do not print themselves, since they may be secrets, are added by hand. A digest
-//! leaves the process only over the unix socket, towards a process of the same user.
+//! The digests are computed from the debug form of each section, which is equal in both processes because they run the
+//! same version of the program. Parts whose debug form is hidden, since they may be secrets, are added explicitly. A
+//! digest is sent only over the unix socket to a process of the same user.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,12 +33,12 @@ impl SettingsDigests {
     }
 }
 
-/// What a host is started with beside its configuration, as far as that decides what its tools do.
+/// The start options besides the configuration that influence the tools of a host.
 #[derive(Clone)]
 pub(crate) struct StartSettings {
     credentials: String,
     mcp_values: String,
-    /// What an embedder added, and how the tools stand among A2E's capabilities.
+    /// The embedder's additions, and the place of the tools among A2E's capabilities.
     own_parts: String,
 }
 
@@ -56,18 +56,18 @@ impl StartSettings {
         }
     }
 
-    /// The digests of a configuration together with this.
+    /// The digests of a configuration and these options.
     pub(super) fn digests(&self, config: &HostConfig) -> SettingsDigests {
-        // Taken apart whole, so that a new section has to be thought about here.
+        // The pattern lists every field, so that a new section causes a compile error here and cannot be forgotten.
         let HostConfig {
             mode,
             forbid_bypass,
             rules,
             notes,
             workspace,
-            // Both are in the same one.
+            // Both hosts use the same data directory.
             data_dir: _,
-            // The same modules lie in either.
+            // The cache does not influence the modules.
             cache_dir: _,
             roots,
             protect,
@@ -77,7 +77,7 @@ impl StartSettings {
             commands,
             hooks,
             authorities,
-            // Of it, only the variables count that other sections name.
+            // Only variables that other sections name have an influence.
             environment: _,
             tools,
             policy_tools,
@@ -98,7 +98,7 @@ impl StartSettings {
             native_tools,
             amplifier,
         } = config;
-        // A rule means the same wherever it was written.
+        // The place of a rule does not influence its meaning.
         let rules: Vec<_> = rules.iter().cloned().map(unplaced).collect();
         let variables = named_variables(config);
         let texts: Vec<String> = mcp
@@ -121,7 +121,7 @@ impl StartSettings {
             ("environment", digest(&variables)),
             ("tools", digest(&(tools, policy_tools, restricted_tools))),
             ("sources", digest(&(sources, &self.own_parts))),
-            // The rest of it is about the network.
+            // The rest of the section concerns only the network.
             ("http.body_limit", digest(&http.body_limit)),
             ("tokens", digest(tokens)),
             ("credentials", self.credentials.clone()),
@@ -145,7 +145,7 @@ impl StartSettings {
     }
 }
 
-/// The values of the variables that sections name for children of the host.
+/// The values of the variables that sections name for the host's child processes.
 fn named_variables(config: &HostConfig) -> Vec<Option<&String>> {
     let named = config.sandbox.environment.iter();
     let named = named.chain(

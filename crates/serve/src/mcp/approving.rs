@@ -1,5 +1,6 @@
-//! Calls that need a person's word, asked through the client of an operator. Agents are never asked this way: whoever
-//! made a call must not be the one to approve it.
+//! Asks an operator for approval through the operator's own client. Agents are never asked this way: their client can
+//! be a program that answers by itself, no field of the protocol tells that apart from a person, and the caller of a
+//! call must not approve it. The token decides, not the client's claim.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use toolpost_model::{
 
 use super::{bridge::ConsultBridge, peer::McpPeer};
 
-/// The longest part of the arguments that is shown in the question, in characters.
+/// The longest part of the arguments in the question, in characters.
 const LONGEST_SHOWN: usize = 4_000;
-/// The longest reason that goes with an answer, in characters.
+/// The longest reason of an answer, in characters.
 const LONGEST_REASON: usize = 2_000;
 const KEY: &str = "approval";
 
-/// Asks the operator behind the client, hands the answer to the host, and says whether that decided it. Without an answer
-/// the question stays open for other operators.
+/// Asks the operator in the client, passes the answer to the host, and returns whether the question is decided. Without
+/// an answer the question stays open for other operators.
 pub(super) async fn ask(peer: McpPeer, bridge: Arc<ConsultBridge>, id: InvocationId) -> bool {
     let Some(request) = peer.face.host.approval(id) else {
         return false;
@@ -40,7 +41,7 @@ pub(super) async fn ask(peer: McpPeer, bridge: Arc<ConsultBridge>, id: Invocatio
         return false;
     };
     match peer.face.host.decide(id, verdict, peer.principal()).await {
-        // Somebody was faster, which is as good.
+        // Another operator answered first.
         Ok(_) | Err(ApprovalError::AlreadyDecided { .. }) => true,
         Err(error) => {
             tracing::warn!(%error, question = %id, "an operator's answer does not count");
@@ -49,7 +50,7 @@ pub(super) async fn ask(peer: McpPeer, bridge: Arc<ConsultBridge>, id: Invocatio
     }
 }
 
-/// So many files are told one by one.
+/// The most files that are listed by name.
 const FILES_SHOWN: usize = 8;
 
 fn form(request: &PermissionRequest) -> Value {
@@ -77,7 +78,7 @@ fn form(request: &PermissionRequest) -> Value {
     })
 }
 
-/// The question in words. Every text of the call is shown with what would hide in it written out.
+/// The text of the question. Invisible characters in the texts of the call are written out.
 fn message(request: &PermissionRequest) -> String {
     let shown = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
     let shown = visible(&shown);
@@ -102,7 +103,7 @@ fn message(request: &PermissionRequest) -> String {
     )
 }
 
-/// The files that the answer is for, and those that changed since the same was asked before.
+/// The files that the answer covers, and those that changed since an earlier answer.
 fn files(request: &PermissionRequest) -> String {
     let more = request.programs.len().saturating_sub(FILES_SHOWN);
     let mut told: String = request
@@ -123,7 +124,7 @@ fn files(request: &PermissionRequest) -> String {
     told
 }
 
-/// What really confines the process, where the call starts one.
+/// The confinement of the process, if the call starts one.
 fn confinement(request: &PermissionRequest) -> String {
     request
         .sandbox
@@ -132,7 +133,7 @@ fn confinement(request: &PermissionRequest) -> String {
         .unwrap_or_default()
 }
 
-/// What an answer decides. `None`: it was put aside. Only the very word allows.
+/// The verdict of an answer. `None`: the question was dismissed. Only the exact word allows the call.
 fn verdict(answer: &Value) -> Option<Verdict> {
     let content = &answer["content"];
     let reason = content["reason"]

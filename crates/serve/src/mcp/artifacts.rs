@@ -1,4 +1,4 @@
-//! What calls kept, as resources: `toolpost://artifacts/{id}`, whole or in ranges, with the rules of `GET /artifacts`.
+//! Artifacts as resources: `toolpost://artifacts/{id}`, whole or in ranges, with the access rules of `GET /artifacts`.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -13,12 +13,11 @@ use super::{
 };
 
 const PREFIX: &str = "toolpost://artifacts/";
-/// The most that is read at once, in bytes.
+/// The most bytes of one read.
 const MOST: u64 = 1 << 20;
-/// What is kept never changes.
+/// The time to live of artifacts, which never change.
 const FRESH_FOR_MS: u64 = 3_600_000;
 
-/// The address of a kept piece.
 pub(super) fn uri(id: ArtifactId) -> String {
     format!("{PREFIX}{id}")
 }
@@ -27,7 +26,7 @@ pub(super) fn is_one(uri: &str) -> bool {
     uri.starts_with(PREFIX)
 }
 
-/// How to write such an address.
+/// The template of such addresses.
 pub(super) fn template() -> Value {
     json!({
         "uriTemplate": "toolpost://artifacts/{id}{?offset,length}",
@@ -38,7 +37,6 @@ pub(super) fn template() -> Value {
     })
 }
 
-/// Which part of which piece.
 #[derive(Debug, PartialEq, Eq)]
 struct ArtifactRange {
     id: ArtifactId,
@@ -56,7 +54,7 @@ fn wanted(uri: &str) -> Option<ArtifactRange> {
     };
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=')?;
-        // `parse` would take a plus sign.
+        // `parse` would accept a plus sign.
         let digits = value.bytes().all(|byte| byte.is_ascii_digit());
         let number: u64 = value.parse().ok().filter(|_| digits)?;
         match key {
@@ -68,7 +66,7 @@ fn wanted(uri: &str) -> Option<ArtifactRange> {
     Some(wanted)
 }
 
-/// Reads a piece, or a part of it. Text stays text where the part begins and ends between characters.
+/// Reads an artifact or a range of it. The range stays text if it begins and ends at character boundaries.
 pub(super) async fn read(peer: &McpPeer, uri: &str) -> ExchangeResult {
     let unknown = || McpFault::no_such_resource(uri, peer.is_modern());
     let wanted = wanted(uri).ok_or_else(unknown)?;
@@ -134,7 +132,7 @@ async fn bytes(
     Ok(bytes)
 }
 
-/// The structured content of a result that was kept because it is long.
+/// The structured content of a result that was stored as an artifact because of its length.
 pub(super) async fn structured(peer: &McpPeer, result: &ToolResult) -> Option<Value> {
     let kept = result
         .artifacts

@@ -1,5 +1,4 @@
-//! What a request asks for: every method's parameters read once, into one type that all transports and both eras hand to
-//! the same functions.
+//! Reads the parameters of every method into one type, which all transports and both eras pass to the same functions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -12,10 +11,9 @@ use super::{
     wire,
 };
 
-/// The longest name or address. No tool, prompt or resource has one as long.
+/// The longest name or address. No tool, prompt or resource has a longer one.
 const LONGEST_NAME: usize = 4 << 10;
 
-/// A method that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum McpMethod {
     Initialize,
@@ -33,7 +31,6 @@ pub(super) enum McpMethod {
     ListPrompts,
     GetPrompt,
     Complete,
-    /// One that is not served.
     Other,
 }
 
@@ -59,7 +56,7 @@ impl McpMethod {
         }
     }
 
-    /// Whether an era has it.
+    /// Whether an era has the method.
     pub(super) fn is_of(self, modern: bool) -> bool {
         match self {
             Self::Initialize
@@ -81,7 +78,7 @@ impl McpMethod {
     }
 }
 
-/// The parameters of every method. What a method does not have is left aside.
+/// The parameters of all methods. Parameters that a method does not have are ignored.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct McpRequestParams<'a> {
@@ -106,14 +103,13 @@ struct McpRequestParams<'a> {
     capabilities: Option<Value>,
 }
 
-/// A request that was read.
 #[derive(Debug)]
 pub(super) struct McpRequest {
     pub(super) method: McpMethod,
     pub(super) meta: RequestMeta,
     pub(super) name: Option<String>,
     pub(super) uri: Option<String>,
-    /// The very text.
+    /// The arguments, exactly as received.
     pub(super) arguments: Option<Arc<str>>,
     pub(super) cursor: Option<String>,
     pub(super) answers: Map<String, Value>,
@@ -121,12 +117,11 @@ pub(super) struct McpRequest {
     pub(super) level: Option<McpLogLevel>,
     /// `ref`, `argument` and `context` of a completion.
     pub(super) completion: [Option<Value>; 3],
-    /// What to be told of.
+    /// The notifications that the client requests.
     pub(super) filter: Option<Value>,
     pub(super) handshake: HandshakeWish,
 }
 
-/// What a handshake wishes for.
 #[derive(Debug)]
 pub(super) struct HandshakeWish {
     pub(super) version: Option<String>,
@@ -140,7 +135,6 @@ impl HandshakeWish {
             .ok_or_else(|| McpFault::invalid_params("`protocolVersion` is missing"))
     }
 
-    /// What the client says that it can do.
     pub(super) fn capabilities(&self) -> McpClientCapabilities {
         self.announced
             .as_ref()
@@ -150,7 +144,7 @@ impl HandshakeWish {
 }
 
 impl McpRequest {
-    /// Whether the answer to it may be a question.
+    /// Whether the answer to the request may be a question.
     pub(super) fn may_ask(&self) -> bool {
         matches!(
             self.method,

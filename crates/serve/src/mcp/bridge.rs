@@ -1,4 +1,4 @@
-//! The way from a running call to its client: a form to fill in, a text from its model, the folders it works in.
+//! Lets a running call ask its client: for a form, for a text of its model, or for its folders.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,10 +21,10 @@ use super::{
 /// A client that can be asked.
 pub(super) struct ConsultBridge {
     can: ConsultKinds,
-    /// The session its answers come in by; without one it answers by repeating its request.
+    /// The session that receives the client's answers. Without one the client answers by repeating its request.
     stay: Option<Arc<McpSession>>,
     outlet: ExchangeOutlet,
-    /// What a call wanted to ask that it does not answer.
+    /// The kind of question that the call needed and the client does not support.
     lacked: OnceLock<ConsultKind>,
 }
 
@@ -40,12 +40,12 @@ impl ConsultBridge {
         }
     }
 
-    /// What a call wanted to ask that this client does not answer.
+    /// The kind of question that the call needed and the client does not support.
     pub(super) fn lacked(&self) -> Option<ConsultKind> {
         self.lacked.get().copied()
     }
 
-    /// Asks, in the way of the client's era.
+    /// Asks in the form of the client's era.
     pub(super) async fn ask(
         &self,
         questions: Vec<ConsultQuestion>,
@@ -73,7 +73,7 @@ impl ConsultBridge {
         }
     }
 
-    /// A request of ours on the stream of the client's, answered by a message of its own.
+    /// Sends a request on the stream of the client's request. The client answers it with a separate message.
     async fn request(
         &self,
         stay: &Arc<McpSession>,
@@ -109,7 +109,7 @@ impl ConsultBridge {
     }
 }
 
-/// A question whose answer nobody needs once this is dropped; the client is told.
+/// A question that is withdrawn when this value is dropped before the answer; the client is notified.
 struct PendingConsultation<'a> {
     stay: &'a McpSession,
     outlet: &'a ExchangeOutlet,

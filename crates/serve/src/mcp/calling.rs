@@ -1,4 +1,4 @@
-//! `tools/call`, and every other request that a tool answers: one way from a request to the host and back.
+//! `tools/call`, and all other requests that a tool answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::http::formats::promised_output;
 
-/// How long an operator who was asked through the client may take. The call itself does not wait as long.
+/// The time that an operator has for an answer in the client. The call itself waits less.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Answers `tools/call`.
@@ -68,7 +68,8 @@ pub(super) async fn call(
     }
 }
 
-/// The structured content of a result that was kept because it is long, where the client was told that there would be one.
+/// The structured content of a result that was stored as an artifact, if the tool's output schema promises the client
+/// such content.
 async fn promised(peer: &McpPeer, result: &ToolResult) -> Option<Value> {
     if result.structured_content.is_some() || result.artifacts.is_empty() {
         return None;
@@ -79,7 +80,8 @@ async fn promised(peer: &McpPeer, result: &ToolResult) -> Option<Value> {
     artifacts::structured(peer, result).await
 }
 
-/// A call that ran, and what it could not ask its client. Only the stateless era has a word for that.
+/// The result of a call, and the kind of question that its client does not support. Only the stateless era reports that
+/// kind.
 pub(super) struct McpCallAnswer {
     pub(super) answer: Arc<RecordedResult>,
     pub(super) lacked: Option<ConsultKind>,
@@ -94,7 +96,7 @@ pub(super) fn missing_capability(kind: ConsultKind) -> McpFault {
     })
 }
 
-/// Runs a tool for a request, with everything the request brings: its id, its caller, its wish to hear of progress.
+/// Runs a tool for a request, with the request's id, caller and notification wishes.
 pub(super) async fn run(
     peer: &McpPeer,
     tool: String,
@@ -116,7 +118,7 @@ pub(super) async fn run(
         level: peer.level,
     };
     let hears = wishes.progress_token.is_some() || wishes.level.is_some();
-    // A client that is asked may come back with other wishes.
+    // A client of the stateless era may repeat its request with an answer and then request other notifications.
     let may_come_back = peer.stay.is_none() && peer.can != McpClientCapabilities::default();
     *outlet.wishes.lock() = wishes;
     let ear = |asks| {
@@ -144,15 +146,15 @@ pub(super) async fn run(
     McpCallAnswer { answer, lacked }
 }
 
-/// Runs a call and puts what a person must say to it before the operator behind the client. The call waits no longer than
-/// any other; an operator who takes longer than that is still heard.
+/// Runs a call and asks the operator behind the client when the call needs approval. The call waits no longer than any
+/// other, but the operator may answer later.
 async fn with_operator(
     peer: &McpPeer,
     call: CallRequest,
     operator: Arc<ConsultBridge>,
     mut asked: mpsc::Receiver<InvocationId>,
 ) -> Arc<RecordedResult> {
-    // By the time of the second one, the answer to its question is there.
+    // When the second call runs, the answer to its question is there.
     let again = call.clone();
     let mut work = std::pin::pin!(peer.face.host.call(call));
     let mut asking: Option<BoxFuture<'static, bool>> = None;
@@ -172,7 +174,7 @@ async fn with_operator(
             }
         }
     };
-    // A question that came at the very end of the wait is still asked.
+    // A question that was asked at the very end of the wait is still sent to the operator.
     let unasked = asked.try_recv().ok();
     let asking = asking.or_else(|| unasked.map(|id| ask(peer, &operator, id)));
     let class = answer.result().error.as_ref().map(|error| error.class);
@@ -181,13 +183,15 @@ async fn with_operator(
     };
     let heard = tokio::time::timeout(OPERATOR_PATIENCE, asking);
     match &peer.stay {
-        // The client waits for its answer and gets it now. A late word is for the same call when it comes again.
+        // This client holds its request open, so it gets its answer now. A late answer of the operator applies when the
+        // same call is sent again.
         Some(stay) => {
             let over = stay.over.clone();
             tokio::spawn(async move { over.run_until_cancelled(heard).await });
             answer
         }
-        // The client was answered with the question, and holds no request open until it comes back with the word.
+        // This client already got the question as its answer and holds no request open until it returns with the
+        // operator's answer. Then the call is made again.
         None => match heard.await {
             Ok(true) => peer.face.host.call(again).await,
             Ok(false) | Err(_) => answer,
@@ -203,11 +207,11 @@ fn ask(
     Box::pin(approving::ask(peer.clone(), Arc::clone(operator), id))
 }
 
-/// Hears what happens to a call and tells the client what it wished to hear.
+/// Sends the events of a call that the client requested.
 struct McpCallListener {
     outlet: ExchangeOutlet,
     asks: Option<mpsc::Sender<InvocationId>>,
-    /// The last progress that was told: it must grow.
+    /// The last progress that was sent: progress must grow.
     last: Mutex<Option<f64>>,
 }
 
@@ -229,7 +233,7 @@ impl McpCallListener {
             let next = match (*last, done) {
                 (None, done) => done.unwrap_or_default(),
                 (Some(last), Some(done)) if done > last => done,
-                // Words without a number still move on, by next to nothing.
+                // A message without a number still advances the progress, by a very small step.
                 (Some(last), _) => last + 0.001,
             };
             *last = Some(next);
@@ -260,7 +264,7 @@ impl McpCallListener {
     }
 }
 
-/// Whole numbers as such.
+/// Writes whole numbers as integers.
 fn number(value: f64) -> Value {
     #[expect(
         clippy::cast_possible_truncation,

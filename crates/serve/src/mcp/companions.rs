@@ -1,5 +1,5 @@
-//! Resources, prompts and completions: what sources offer beside tools, asked for through the tools that serve it, and
-//! what this host keeps itself.
+//! Resources, prompts and completions: the offers of sources besides tools, served by tools, and the host's own
+//! resources.
 
 use serde_json::{Map, Value, json};
 use toolpost_core::{Host, Session};
@@ -18,16 +18,15 @@ use super::{
     wire::{self, McpReply},
 };
 
-/// The code of parameters that name nothing.
+/// The code for parameters that name nothing.
 const INVALID: i32 = -32602;
-/// Entries of one page.
+/// The entries of one page.
 const PAGE: usize = 1_000;
 
 fn offered(peer: &McpPeer) -> CompanionOffers {
     CompanionOffers::to(&peer.face.host, &peer.session)
 }
 
-/// The lists that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompanionListKind {
     Resources,
@@ -36,7 +35,7 @@ pub(super) enum CompanionListKind {
 }
 
 impl CompanionListKind {
-    /// The list's name in a result, and what an entry is known by.
+    /// The list's name in a result, and the member that identifies an entry.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Resources => ("resources", "uri"),
@@ -46,7 +45,7 @@ impl CompanionListKind {
     }
 }
 
-/// What of all this is there at all, so that nothing is announced that does not work.
+/// The kinds of offers that exist, so that the handshake announces nothing that does not work.
 pub(super) struct McpAbilities {
     pub(super) prompts: bool,
     pub(super) completions: bool,
@@ -133,7 +132,7 @@ async fn serve(
     }
     let told = match &result.structured_content {
         Some(told) => Some(told.clone()),
-        // Whoever asks for a resource wants the whole of it.
+        // A reader of a resource needs all of it.
         None => artifacts::structured(peer, result).await,
     };
     match told {
@@ -148,8 +147,8 @@ async fn serve(
     }
 }
 
-/// What a failed call is to a request that has no place for a tool's errors. Where a server of MCP refused it, its code is
-/// among the details; a missing resource has had two.
+/// The fault for a failed call of a request that has no place for a tool's errors. If an MCP server refused the
+/// request, its code is among the details; a missing resource has two possible codes.
 fn fault(result: &ToolResult) -> McpFault {
     let Some(error) = &result.error else {
         return McpFault::internal("the source failed");
@@ -190,7 +189,7 @@ pub(super) async fn read(
         .ok_or_else(missing)?;
     let read = serve(peer, &tool, json!({ "uri": uri }), &mut asked.meta, outlet).await;
     let told = read.map_err(|fault| match fault.code {
-        // There is nothing else in the request that could be wrong.
+        // The address is the only parameter of the request, so it must be the cause.
         INVALID => missing(),
         _ => fault,
     })?;
@@ -201,7 +200,6 @@ pub(super) async fn read(
     ))))
 }
 
-/// Answers `prompts/get`.
 pub(super) async fn prompt(
     peer: &McpPeer,
     mut asked: McpRequest,
@@ -255,7 +253,7 @@ pub(super) async fn complete(
                 .as_str()
                 .and_then(|name| offered.prompt(name));
             found.map(|found| {
-                // Its server knows it by its own name.
+                // The server uses its own name for the prompt.
                 reference["name"] = json!(found.own);
                 found.of
             })
@@ -285,7 +283,7 @@ pub(super) async fn complete(
     ))))
 }
 
-/// Whether the changes of a resource are to be told.
+/// Whether the client subscribes or unsubscribes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SubscriptionChange {
     Told,
@@ -301,7 +299,7 @@ impl SubscriptionChange {
     }
 }
 
-/// Asks the source of a resource to tell of its changes, or no longer.
+/// Subscribes to the changes of a resource at its source, or unsubscribes.
 pub(super) async fn subscribe(
     peer: &McpPeer,
     uri: &str,
@@ -331,7 +329,7 @@ pub(super) async fn subscribe(
     })
 }
 
-/// The tool that tells the source of a resource so.
+/// The tool that subscribes at the source of a resource.
 pub(super) fn teller(
     host: &Host,
     session: &Session,

@@ -1,5 +1,5 @@
-//! Tools that are not listed until somebody looks for them: one tool that finds them, and one that calls them for clients
-//! that call only what is listed. Neither is there where nothing is deferred.
+//! Two tools for deferred tools: one that searches them, and one that calls them for clients that call only listed
+//! tools. Both exist only if there are deferred tools.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,17 +17,16 @@ use super::{
 
 const FOUND_BY_DEFAULT: usize = 5;
 const MOST_FOUND: usize = 20;
-/// How far such a name may have to go out of the way of real tools.
+/// The most tries to find a name that no tool has.
 const TRIES: usize = 8;
 
-/// The names of the two tools, out of the way of every other tool's.
+/// The names of the two tools, which no other tool has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeferralToolNames {
     search: String,
     call: String,
 }
 
-/// What a name of theirs stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeferralTool {
     Search,
@@ -59,7 +58,7 @@ impl DeferralToolNames {
         }
     }
 
-    /// Both, as they are listed.
+    /// The definitions of both tools, as listed.
     pub(super) fn definitions(&self) -> Vec<String> {
         let search = json!({
             "name": self.search,
@@ -101,7 +100,7 @@ impl DeferralToolNames {
     }
 }
 
-/// Whether a name is one of theirs on this peer's surface. Looked up only for names that could be.
+/// The tool that a name stands for on this peer's surface. The names are computed only for names that can match.
 pub(super) fn meant(peer: &McpPeer, name: &str) -> Option<DeferralTool> {
     if !name.ends_with("search_tools") && !name.ends_with("call_tool") {
         return None;
@@ -117,21 +116,21 @@ struct DeferredSearchArguments {
     limit: Option<usize>,
 }
 
-/// Reads arguments, which are an object.
+/// Parses arguments that are an object.
 fn arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     wire::is_object(text)
         .then(|| serde_json::from_str(text).ok())
         .flatten()
 }
 
-/// A mistake in the arguments is the model's to mend, so it is told as the tool's.
+/// The answer for invalid arguments. It is a result of the tool, because the model can correct them.
 fn mistaken(peer: &McpPeer, expected: &str) -> McpReply {
     let text = format!("invalid_arguments: {expected}; nothing else is taken");
     let told = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
     McpReply::Text(wire::json(&super::complete(told, peer)))
 }
 
-/// Finds tools, listed ones too, and marks them as shown to this session.
+/// Searches tools, listed ones included, and marks the found tools as discovered by this session.
 pub(super) async fn search(peer: &McpPeer, asked: &McpRequest) -> ExchangeResult {
     let Some(wanted) =
         arguments::<DeferredSearchArguments>(asked.arguments.as_deref().unwrap_or("{}"))
@@ -192,7 +191,7 @@ struct DeferredCallArguments<'a> {
     arguments: Option<&'a serde_json::value::RawValue>,
 }
 
-/// What a call through the other tool is a call of: the request as if it had named that tool itself.
+/// Turns a call through the second tool into a direct call of the named tool.
 pub(super) fn unwrap(peer: &McpPeer, mut asked: McpRequest) -> Result<McpRequest, ExchangeResult> {
     let text = asked.arguments.take().unwrap_or_else(|| "{}".into());
     let Some(called) = arguments::<DeferredCallArguments<'_>>(&text) else {

@@ -1,7 +1,7 @@
-//! One request under way: the work that answers it, and what that work says before its answer.
+//! A running request: the work that answers it, and the messages of that work before the answer.
 //!
-//! The work runs in the task of whoever waits for it, so that a plain call costs no hand-over. Only when it says
-//! something before its end does it move to a task of its own: from then on a reader that is slow must not hold it up.
+//! The work runs in the task of its reader, so that a plain call costs no switch between tasks. It moves to its own
+//! task when it sends a message before its end: from then on a slow reader must not delay it.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -16,13 +16,11 @@ use toolpost_model::{ConsultQuestion, ConsultReply};
 
 use super::{fault::McpFault, meta::McpLogLevel, wire::McpReply};
 
-/// Messages a slow reader may fall behind before it loses some.
+/// The most messages that wait for a slow reader before messages are lost.
 const ROOM: usize = 256;
 
-/// How a request ends.
 pub(super) type ExchangeResult = Result<McpReply, McpFault>;
 
-/// What work says before its end.
 enum InterimMessage {
     Note(Bytes),
     Ask(QuestionRound),
@@ -34,17 +32,17 @@ pub(super) struct QuestionRound {
     pub(super) answers: oneshot::Sender<Vec<ConsultReply>>,
 }
 
-/// What the client wants to hear before the end. It may say so anew with each request for the same work.
+/// The notifications that the client wants before the end. Each request for the same work can change them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NotificationWishes {
     pub(super) progress_token: Option<Value>,
-    /// The least serious line.
+    /// The lowest level of log lines.
     pub(super) level: Option<McpLogLevel>,
 }
 
 type SharedMutex<T> = Arc<Mutex<T>>;
 
-/// Where work says something.
+/// The sender for messages before the end.
 #[derive(Clone)]
 pub(super) struct ExchangeOutlet {
     said: mpsc::Sender<InterimMessage>,
@@ -52,35 +50,35 @@ pub(super) struct ExchangeOutlet {
 }
 
 impl ExchangeOutlet {
-    /// Tells something that may be lost where nobody reads. `false`: it was.
+    /// Sends a message that may be lost. `false`: it was lost.
     pub(super) fn mention(&self, message: Bytes) -> bool {
         self.said.try_send(InterimMessage::Note(message)).is_ok()
     }
 
-    /// Tells something that must arrive. `false`: nobody is there any more.
+    /// Sends a message that must arrive. `false`: the reader is gone.
     pub(super) async fn tell(&self, message: Bytes) -> bool {
         self.said.send(InterimMessage::Note(message)).await.is_ok()
     }
 
-    /// Ends the answer to this request with questions; the next one brings the answers. `false`: nobody is there.
+    /// Ends the answer to this request with questions; the next request brings the answers. `false`: the reader is
+    /// gone.
     pub(super) async fn ask(&self, round: QuestionRound) -> bool {
         self.said.send(InterimMessage::Ask(round)).await.is_ok()
     }
 }
 
-/// What comes next of a request.
 pub(super) enum ExchangeStep {
     Note(Bytes),
     Ask(QuestionRound),
     Done(ExchangeResult),
 }
 
-/// What becomes of the work when nobody waits for it any more.
+/// The treatment of the work when its reader is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WhenLeft {
-    /// It is told to stop.
+    /// The work is canceled.
     Stops,
-    /// It goes on: a connection that breaks says nothing about what the client wants.
+    /// The work continues, because a broken connection does not mean that the client lost interest.
     GoesOn,
 }
 
@@ -90,12 +88,11 @@ enum ExchangeWork {
     Over,
 }
 
-/// A request under way.
 pub(super) struct McpExchange {
     work: ExchangeWork,
     said: mpsc::Receiver<InterimMessage>,
     wishes: SharedMutex<NotificationWishes>,
-    /// The end, while something that was said before is still to be told.
+    /// The end, kept until all earlier messages were returned.
     end: Option<ExchangeResult>,
     when_left: WhenLeft,
 }
@@ -120,12 +117,12 @@ impl McpExchange {
         }
     }
 
-    /// Takes what the client wants to hear from now on.
+    /// Sets the notifications that the client wants from now on.
     pub(super) fn heed(&self, wishes: NotificationWishes) {
         *self.wishes.lock() = wishes;
     }
 
-    /// The next thing to tell. Everything that was said comes before the end.
+    /// The next item. All messages come before the end.
     pub(super) async fn next(&mut self) -> ExchangeStep {
         if self.end.is_none() {
             tokio::select! {
@@ -147,7 +144,7 @@ impl McpExchange {
         }
     }
 
-    /// Lets the work go on by itself, whether or not somebody reads.
+    /// Lets the work continue by itself, with or without a reader.
     pub(super) fn go_on_alone(&mut self) {
         self.work = match std::mem::replace(&mut self.work, ExchangeWork::Over) {
             ExchangeWork::Here(work) => ExchangeWork::Task(tokio::spawn(work)),
@@ -183,7 +180,7 @@ impl Drop for McpExchange {
             self.when_left,
         ) {
             (ExchangeWork::Here(work), WhenLeft::GoesOn) => {
-                // Without a runtime there is nothing left to run on: the process is ending.
+                // Without a runtime the work cannot continue: the process is ending.
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     runtime.spawn(work);
                 }

@@ -1,4 +1,4 @@
-//! What is wrong with a request, in the words of JSON-RPC, and the HTTP status that goes with it.
+//! The faults of a request: their JSON-RPC code and their HTTP status.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::version;
 use crate::streams::{self, StreamsFull};
 
-/// A refusal of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct McpFault {
     pub(super) code: i32,
@@ -31,12 +30,11 @@ impl McpFault {
         self
     }
 
-    /// The bytes are no JSON.
     pub(super) fn unreadable(message: impl Into<String>) -> Self {
         Self::new(-32700, StatusCode::BAD_REQUEST, message)
     }
 
-    /// The JSON is no message.
+    /// The JSON is not a message.
     pub(super) fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(-32600, StatusCode::BAD_REQUEST, message)
     }
@@ -63,7 +61,7 @@ impl McpFault {
         Self::new(-32602, StatusCode::OK, message)
     }
 
-    /// What every request of the stateless era must say is missing, so the request itself is malformed.
+    /// A request of the stateless era without its required `_meta` members. The request itself is malformed.
     pub(super) fn missing_meta(missing: &[&str]) -> Self {
         let message = format!(
             "`_meta` lacks, or has in a wrong form: {}",
@@ -76,7 +74,6 @@ impl McpFault {
         Self::new(-32603, StatusCode::OK, message)
     }
 
-    /// The caller has as many streams as it may have for now.
     pub(super) fn too_many_streams(full: StreamsFull) -> Self {
         let wait = json!({ "retryAfter": streams::RETRY_AFTER.as_secs() });
         Self::new(-32603, StatusCode::TOO_MANY_REQUESTS, full.to_string()).with(wait)
@@ -86,7 +83,7 @@ impl McpFault {
         Self::new(-32020, StatusCode::BAD_REQUEST, message)
     }
 
-    /// The client does not do what the request needs.
+    /// The client does not support a capability that the request needs.
     pub(super) fn missing_capability(required: &Value) -> Self {
         let message = "the request needs something that the client does not offer";
         Self::new(-32021, StatusCode::BAD_REQUEST, message)
@@ -103,7 +100,7 @@ impl McpFault {
         .with(json!({ "supported": version::supported(), "requested": requested }))
     }
 
-    /// There is nothing at an address. The code has changed with the eras.
+    /// No resource has this address. The code differs between the eras.
     pub(super) fn no_such_resource(uri: &str, modern: bool) -> Self {
         let shown: String = uri.chars().take(500).collect();
         let code = if modern { -32602 } else { -32002 };

@@ -1,5 +1,5 @@
-//! The headers of the stateless era. They repeat what the body says, for whoever stands between; where the two disagree
-//! somebody was told something else than is done, so the request is refused.
+//! The headers of the stateless era. They repeat parts of the body for proxies. If the two disagree, a proxy has
+//! checked another request than the one that runs, so the request is refused.
 
 use axum::http::HeaderMap;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -16,10 +16,10 @@ const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 const PARAM: &str = "mcp-param-";
 
-/// How deep a schema is looked through for arguments that headers repeat.
+/// The depth to which a schema is searched for arguments that headers repeat.
 const DEEPEST: usize = 16;
 
-/// The one value of a header. Of two, this check and somebody before it might each read another one.
+/// The only value of a header. With two values, this check and a proxy could each read a different one.
 pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, McpFault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -35,7 +35,7 @@ pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a s
         .map_err(|_| McpFault::header_mismatch(format!("the header `{name}` is not plain text")))
 }
 
-/// Checks that the headers name the method and what it is about.
+/// Checks the headers for the method and for the name or address.
 pub(super) fn check(headers: &HeaderMap, method: &str, asked: &McpRequest) -> Result<(), McpFault> {
     match one(headers, METHOD)? {
         Some(told) if told == method => {}
@@ -55,7 +55,7 @@ pub(super) fn check(headers: &HeaderMap, method: &str, asked: &McpRequest) -> Re
         McpMethod::ReadResource => &asked.uri,
         _ => return Ok(()),
     };
-    // What is missing in the body is the body's own fault.
+    // A member that is missing in the body is reported as an error of the body.
     let Some(named) = named else { return Ok(()) };
     match one(headers, NAME)? {
         Some(told) if decoded(told).as_deref() == Some(named) => Ok(()),
@@ -68,7 +68,7 @@ pub(super) fn check(headers: &HeaderMap, method: &str, asked: &McpRequest) -> Re
     }
 }
 
-/// A value as it is meant: plain, or as `=?base64?…?=`.
+/// Decodes a header value: plain, or as `=?base64?…?=`.
 fn decoded(told: &str) -> Option<String> {
     match told
         .strip_prefix("=?base64?")
@@ -79,7 +79,7 @@ fn decoded(told: &str) -> Option<String> {
     }
 }
 
-/// Checks the arguments that the tool's schema wants repeated in headers.
+/// Checks the arguments that headers must repeat according to the tool's schema.
 pub(super) fn check_params(
     headers: &HeaderMap,
     asked: &McpRequest,
@@ -124,7 +124,6 @@ pub(super) fn check_params(
     Ok(())
 }
 
-/// An argument that a header repeats.
 struct HeaderArgument<'a> {
     path: Vec<&'a str>,
     header: &'a str,
@@ -157,7 +156,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_part)
 }
 
-/// Whether a header says what an argument is. Numbers are compared as such.
+/// Whether a header value equals an argument. Numbers are compared by value.
 fn says(told: &str, given: &Value) -> bool {
     match given {
         Value::String(text) => told == text,

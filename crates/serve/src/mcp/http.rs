@@ -1,6 +1,6 @@
-//! Streamable HTTP: `POST /mcp` takes every message, `GET` opens a session's own stream, `DELETE` ends a session.
+//! Streamable HTTP: `POST /mcp` takes every message, `GET` opens a session's own stream, `DELETE` closes a session.
 //!
-//! An answer is one JSON text, written at once. Only where something is said before it does it become a stream.
+//! An answer is one JSON text, written at once. It becomes a stream only if there are messages before it.
 
 mod answering;
 
@@ -97,7 +97,6 @@ async fn take(
     Ok(response)
 }
 
-/// A message and who it came from.
 struct McpHttpMessage {
     face: Arc<McpServerFace>,
     principal: Principal,
@@ -105,7 +104,7 @@ struct McpHttpMessage {
 }
 
 impl McpHttpMessage {
-    /// A request of the older protocol, which alone has methods without a body.
+    /// A request without a body, which only the older protocol has.
     fn without_body(
         face: Arc<McpServerFace>,
         principal: Principal,
@@ -138,7 +137,8 @@ impl McpHttpMessage {
         if asked.meta.identity.trace.is_none() {
             asked.meta.identity.trace = caller_span(&self.headers);
         }
-        // One that says who asks and names no revision of its own is of the revision that has no such method.
+        // A request with a version in `_meta` and none in a handshake belongs to the stateless revision, which has no
+        // `initialize`.
         let is_stateless = asked.meta.version.is_some() && asked.handshake.version.is_none();
         if asked.method == McpMethod::Initialize && !is_stateless {
             return self.initialize(&id, &asked).await;
@@ -179,15 +179,14 @@ impl McpHttpMessage {
         .await
     }
 
-    /// Whether the header names a revision without sessions. One that nobody here has heard of says nothing; who has a
-    /// session is told so when that is looked for.
+    /// Whether the header names a revision without sessions. An unknown revision counts as one with sessions; the
+    /// lookup of the session then reports it.
     fn says_modern(&self) -> bool {
         let said = header_text(&self.headers, headers::VERSION);
         said.and_then(McpVersion::read)
             .is_some_and(McpVersion::is_modern)
     }
 
-    /// The session a message belongs to.
     fn session(&self) -> Result<Arc<McpSession>, (StatusCode, McpFault)> {
         let bad = |fault| (StatusCode::BAD_REQUEST, fault);
         if let Some(said) = headers::one(&self.headers, headers::VERSION).map_err(bad)? {
@@ -247,7 +246,7 @@ impl McpHttpMessage {
     }
 
     fn notification(self, method: &str, params: Option<&RawValue>) -> Response {
-        // There is nothing to be told by a client that has no session.
+        // A notification of a client without a session has no effect.
         if self.says_modern()
             || !self.headers.contains_key(SESSION) && method != "notifications/initialized"
         {
@@ -282,7 +281,7 @@ impl McpHttpMessage {
         }
     }
 
-    /// Everything that a request of the stateless era must say of itself, in body and headers.
+    /// Checks the members and headers that every request of the stateless era must have.
     fn checked(&self, method: &str, asked: &McpRequest) -> Result<McpPeer, McpFault> {
         let Some(version) = asked.meta.version.as_deref() else {
             return Err(McpFault::missing_meta(&asked.meta.missing()));
@@ -409,7 +408,7 @@ fn not_acceptable(message: &'static str) -> Response {
         .into_response()
 }
 
-/// Whether the caller reads all of these. One that does not say reads anything.
+/// Whether the caller accepts all of these media types. A caller without `Accept` accepts all types.
 fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
     let lists = headers
         .get_all(header::ACCEPT)

@@ -1,4 +1,4 @@
-//! `tools/list`: the tools of a surface, written once and sent as often as they are asked for.
+//! `tools/list`: the tools of a surface, serialized once and sent many times.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,23 +16,21 @@ use super::{
 };
 use crate::http::formats::{FormattedTool, ToolListFormat};
 
-/// Tools of one page. Most hosts have fewer, and clients that do not turn pages see them all.
+/// The tools of one page. Most hosts have fewer, so clients without paging see all of them.
 const PAGE: usize = 1_000;
-/// More kinds of surface than this are written anew instead of kept.
+/// The most surfaces with a cached list. Lists of further surfaces are serialized for each request.
 const KEPT: usize = 32;
-/// How long a list may be taken for fresh. It can change whenever a source or the configuration does, and listeners are
-/// told at once.
+/// The time to live of a list. A list can change whenever a source or the configuration changes, and listeners are
+/// notified at once.
 pub(super) const FRESH_FOR_MS: u64 = 30_000;
 
-/// Lists that were written.
 #[derive(Default)]
 pub(super) struct ToolListCache(Mutex<HashMap<SurfaceId, Arc<ToolListPages>>>);
 
-/// The tools of one surface.
 pub(super) struct ToolListPages {
-    /// The tools of each page with commas between them, without the brackets.
+    /// The tools of each page, separated by commas and without brackets.
     pages: Vec<Bytes>,
-    /// What finds and calls the deferred ones, where there are any.
+    /// The two tools for deferred tools, if there are any.
     pub(super) deferral: Option<deferral::DeferralToolNames>,
 }
 
@@ -66,7 +64,7 @@ impl ToolListPages {
                 visibility,
             })
             .collect();
-        // Models' caches live from the same text coming again.
+        // A stable order keeps the text equal, so that providers' prompt caches match.
         listed.sort_unstable_by(|one, other| one.entry.name().cmp(other.entry.name()));
         let mut tools: Vec<String> = deferral
             .iter()
@@ -81,7 +79,6 @@ impl ToolListPages {
     }
 }
 
-/// One tool as MCP has it.
 pub(super) fn definition(tool: &SurfaceEntry) -> String {
     wire::json(&FormattedTool(ToolListFormat::Mcp, tool))
 }
@@ -134,7 +131,8 @@ pub(super) fn list(peer: &McpPeer, cursor: Option<&str>) -> ExchangeResult {
     })
 }
 
-/// Deferred tools that this session has found. Where each request stands for itself a list is the same for all of them.
+/// The deferred tools that this session has discovered. In the stateless era all callers of a surface get the same
+/// list.
 fn joined(peer: &McpPeer, surface: &Surface) -> Vec<SurfaceEntry> {
     let Some(stay) = &peer.stay else {
         return Vec::new();

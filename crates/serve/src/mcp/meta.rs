@@ -1,4 +1,5 @@
-//! `_meta`: what a request says beside its parameters. In the stateless era that is who asks and what they can do.
+//! `_meta`: the data of a request besides its parameters. In the stateless era it includes the client and its
+//! capabilities.
 
 use std::fmt;
 
@@ -14,36 +15,35 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Names the stream a notification belongs to.
+/// The member that names the stream of a notification.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// The most that is passed on to a tool, in bytes of JSON.
+/// The limit of the members that are passed on to a tool, in bytes of JSON.
 const LARGEST: usize = 64 << 10;
 
-/// What `_meta` says.
 #[derive(Debug, Default)]
 pub(super) struct RequestMeta {
     pub(super) version: Option<String>,
-    /// `None`: not said, or not in a form that can be read.
+    /// `None`: absent or not readable.
     pub(super) capabilities: Option<McpClientCapabilities>,
     pub(super) log_level: Option<McpLogLevel>,
     pub(super) progress_token: Option<Value>,
-    /// The span that is said here, and the request's own id, which [`RequestMeta::note_request_id`] adds.
+    /// The span in `_meta`, and the request's own id, which [`RequestMeta::note_request_id`] adds.
     pub(super) identity: RequestIdentity,
-    /// What is no business of ours, for tools that speak the same.
+    /// All other members, for tools that also use MCP.
     pub(super) rest: Map<String, Value>,
 }
 
-/// What a client can do for a call.
+/// The kinds of questions that a client can answer for a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct McpClientCapabilities(pub(super) ConsultKinds);
 
 impl McpClientCapabilities {
-    /// From the `capabilities` that a client announces.
+    /// Reads the `capabilities` that a client announces.
     pub(super) fn of(announced: &Value) -> Option<Self> {
         let announced = announced.as_object()?;
         let elicitation = announced.get("elicitation").and_then(Value::as_object);
-        // An empty object has meant forms since before there was anything else.
+        // An empty object stands for forms, as in the first revision with elicitation.
         let forms = elicitation
             .is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"));
         let urls = elicitation.is_some_and(|modes| modes.contains_key("url"));
@@ -56,7 +56,7 @@ impl McpClientCapabilities {
     }
 }
 
-/// How serious a line must be to be passed on, in MCP's eight words.
+/// The severity of log lines, in the eight levels of MCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum McpLogLevel {
@@ -95,7 +95,7 @@ impl McpLogLevel {
 }
 
 impl RequestMeta {
-    /// What every request of the stateless era must say and this one does not.
+    /// The members that every request of the stateless era requires and this one lacks.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if self.version.is_none() {
@@ -107,14 +107,14 @@ impl RequestMeta {
         missing
     }
 
-    /// Adds the id of the request for the record. MCP's ids start anew with each connection, so they find no earlier
-    /// answer.
+    /// Adds the id of the request for the record. It is the correlation id and not the request id: the ids of an MCP
+    /// client start again with each connection, so as request ids they would find the answers of earlier calls.
     pub(super) fn note_request_id(&mut self, id: String) {
         self.identity.native_call_id = NativeCallId::bounded(&id);
         self.identity.correlation_id = Some(id);
     }
 
-    /// What is passed on to the tool.
+    /// The members that are passed on to the tool.
     pub(super) fn for_the_tool(&mut self) -> Option<Box<Map<String, Value>>> {
         let rest = std::mem::take(&mut self.rest);
         let is_small = || serde_json::to_string(&rest).is_ok_and(|text| text.len() <= LARGEST);
@@ -172,7 +172,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// A token is echoed with every notification, so it must be one.
+/// Accepts a progress token only in its defined form, because every notification repeats it.
 fn token(value: Value) -> Option<Value> {
     match &value {
         Value::String(text) if text.len() <= 512 => Some(value),

@@ -1,5 +1,5 @@
-//! What is told without being asked for: changed lists and changed resources, on the stream of a session or of a request
-//! that listens.
+//! Unrequested notifications about changed lists and changed resources, on the stream of a session or of a listening
+//! request.
 
 use std::sync::Arc;
 
@@ -24,16 +24,17 @@ use super::{
     wire::{self, McpReply, McpRequestId},
 };
 
-/// Addresses that one stream wants to be told of.
+/// The most addresses that one stream can subscribe to.
 const MOST_ADDRESSES: usize = 1_024;
 
-/// What is heard, and how far. Kept from one stream of a session to its next, so that what happens in between is told too.
+/// The receivers of changes and their positions. A session passes them from one stream to the next, so that changes in
+/// between are sent too.
 pub(super) struct NewsReceivers {
     changes: watch::Receiver<u64>,
     news: broadcast::Receiver<SourceNews>,
     /// Changes of a session's own list.
     own_list: Option<watch::Receiver<u64>>,
-    /// The tools as they were last told of.
+    /// The surface of the last notification.
     seen: SurfaceId,
 }
 
@@ -53,7 +54,8 @@ impl NewsReceivers {
         }
     }
 
-    /// Goes back to what the session last listed. It may have been told since by a stream that was broken already.
+    /// Goes back to the list that the session fetched last. Later notifications may have been written to a stream that
+    /// was broken already.
     fn go_back_to(&mut self, listed: Option<(SurfaceId, u64)>) {
         let Some((surface, own)) = listed else { return };
         self.seen = surface;
@@ -66,19 +68,18 @@ impl NewsReceivers {
     }
 }
 
-/// What a stream wants to hear.
 struct NewsFilter {
     tools: bool,
     prompts: bool,
     resources: bool,
     addresses: ResourceAddresses,
-    /// Stands in every notification, where a request listens.
+    /// The subscription id for every notification, if a request listens.
     subscription: Option<Value>,
 }
 
 enum ResourceAddresses {
     These(Vec<String>),
-    /// Those that the session subscribed to one by one.
+    /// The addresses that the session subscribed to one by one.
     OfSession(Arc<McpSession>),
 }
 
@@ -102,7 +103,7 @@ impl NewsFilter {
     }
 }
 
-/// Tells a session what belongs to none of its requests, until it ends or another stream takes over.
+/// Sends a session the notifications that belong to none of its requests, until it ends or another stream takes over.
 pub(super) async fn follow(
     peer: McpPeer,
     stay: Arc<McpSession>,
@@ -118,7 +119,7 @@ pub(super) async fn follow(
         subscription: None,
     };
     let telling = async {
-        // The stream before this one has been told to let go of them.
+        // The earlier stream was canceled and releases the receivers.
         let mut ears = followed.ears.lock().await;
         ears.go_back_to(followed.listed());
         tell(&peer, &wanted, &mut ears, &outlet).await;
@@ -127,7 +128,7 @@ pub(super) async fn follow(
     Ok(McpReply::Text("{}".to_owned()))
 }
 
-/// Answers `subscriptions/listen`: what is told is said first, and the answer comes with the end.
+/// Answers `subscriptions/listen`: a confirmation of the subscriptions first, and the answer at the end.
 pub(super) async fn listen(
     peer: McpPeer,
     asked: McpRequest,
@@ -161,7 +162,7 @@ pub(super) async fn listen(
         subscription: Some(subscription.clone()),
     };
     let mut ears = NewsReceivers::of(&peer.face.host, &peer.session, None);
-    // Given back when this ends, however it ends.
+    // Dropping the lease returns the subscriptions on every way out of this function.
     let mut held = SubscriptionLease::nothing(&peer);
     for uri in &addresses {
         held.subscribe(&peer, uri, &outlet).await?;
@@ -193,7 +194,7 @@ pub(super) async fn listen(
     Ok(McpReply::Text(wire::json(&super::complete(told, &peer))))
 }
 
-/// Tells until nobody reads.
+/// Sends notifications until the reader is gone.
 async fn tell(
     peer: &McpPeer,
     wanted: &NewsFilter,
@@ -220,7 +221,7 @@ async fn tell(
             () = changed(own_list) => vec![wanted.changed("tools")],
             told = news.recv() => match told {
                 Ok(told) => told_by_source(wanted, &told.notice),
-                // Whoever missed something looks at all of it again.
+                // After missed notifications, the reader is told that all requested lists changed.
                 Err(RecvError::Lagged(_)) => {
                     let lists = [("prompts", wanted.prompts), ("resources", wanted.resources)];
                     let missed = lists.into_iter().filter(|(_, is_told)| *is_told);
@@ -243,7 +244,7 @@ async fn changed(own_list: &mut Option<watch::Receiver<u64>>) {
     {
         return;
     }
-    // There is none, or its session is over.
+    // The source of changes is closed, or the session is over.
     std::future::pending::<()>().await;
 }
 

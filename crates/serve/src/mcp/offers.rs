@@ -1,5 +1,5 @@
-//! What sources offer beside tools as one client sees it: every address has one owner and every name one prompt, so that
-//! no server stands in for another.
+//! The offers of sources besides tools, as one client sees them. Every address has one owner and every name one prompt,
+//! so that no server can impersonate another.
 
 use std::{
     borrow::Cow,
@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 use toolpost_core::{Host, Session};
 use toolpost_model::SourceCompanions;
 
-/// Addresses that begin so are this host's own, whatever a server says.
+/// Addresses with this prefix belong to the host, even if a server lists one.
 const OURS: &str = "toolpost:";
-/// Clashes that are remembered as told.
+/// The most clashes that are remembered as reported.
 const MOST_TOLD: usize = 1_024;
 
-/// What there is, in the order of the sources.
+/// All offers, in the order of the sources.
 pub(super) struct CompanionOffers(Vec<(String, Arc<SourceCompanions>)>);
 
-/// Something that is found by its address.
+/// An offer that is found by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AddressedOfferKind {
     Resources,
     Templates,
 }
 
-/// A prompt, under the name it is shown by.
+/// A prompt under the name that clients see.
 pub(super) struct OfferedPrompt<'a> {
     pub(super) shown: Cow<'a, str>,
-    /// What its server calls it.
+    /// The server's own name of the prompt.
     pub(super) own: &'a str,
     pub(super) of: &'a SourceCompanions,
     entry: &'a Value,
@@ -68,7 +68,8 @@ impl CompanionOffers {
         self.0.iter().any(|(_, companions)| has(companions))
     }
 
-    /// What is listed of a kind: of two with one address the first source's, and nothing that passes for ours.
+    /// The listed offers of a kind. If two sources have the same address, the first one's offer is listed; the host's
+    /// own addresses are left out.
     pub(super) fn addressed(
         &self,
         kind: AddressedOfferKind,
@@ -95,7 +96,8 @@ impl CompanionOffers {
         listed
     }
 
-    /// Whose resource an address is: who lists it, else whose template it fits, else the only one that reads any.
+    /// The source of an address: the one that lists it, else the one with a matching template, else the only one that
+    /// reads resources at all.
     pub(super) fn owner(&self, uri: &str) -> Option<&SourceCompanions> {
         if is_ours(uri) {
             return None;
@@ -126,7 +128,7 @@ impl CompanionOffers {
             .or_else(only)
     }
 
-    /// Whose an address or a template is, by the very text that is listed.
+    /// The source that lists exactly this address or template.
     pub(super) fn lister(&self, address: &str) -> Option<&SourceCompanions> {
         let lists = |one: &&SourceCompanions| {
             one.templates
@@ -144,7 +146,7 @@ impl CompanionOffers {
             .find(lists)
     }
 
-    /// Every prompt. Where two sources have one of the same name, both are shown with their source's.
+    /// All prompts. If two sources have a prompt with the same name, both get their source's name as a prefix.
     pub(super) fn prompts(&self) -> Vec<OfferedPrompt<'_>> {
         let every = || {
             self.0.iter().flat_map(|(source, companions)| {
@@ -163,7 +165,7 @@ impl CompanionOffers {
         let mut seen: HashSet<String> = HashSet::new();
         let shown = every().filter_map(|(source, of, entry)| {
             let own = entry["name"].as_str()?;
-            // A name that reads like another source's prompt must not be taken for it.
+            // A name that looks like another source's prefixed prompt gets a prefix too.
             let is_plain =
                 sources.get(own).is_some_and(|all| all.len() == 1) && !qualified.contains(own);
             let shown = if is_plain {
@@ -188,13 +190,13 @@ impl CompanionOffers {
     }
 }
 
-/// A prompt's name with its source's, the way tools have theirs.
+/// The name of a prompt with its source as prefix, in the same form as for tools.
 fn in_full(source: &str, name: &str) -> String {
     format!("{source}__{name}")
 }
 
-/// Whether an address could have been made from a template: the fixed texts are there, in their order. A template that
-/// does not fix at least the scheme would take every other server's addresses, so nothing fits it.
+/// Whether an address matches a template: the fixed texts occur in their order. A template without a fixed scheme would
+/// match the addresses of all other servers, so it matches none.
 fn fits(template: &str, uri: &str) -> bool {
     let Some((head, mut rest)) = template.split_once('{') else {
         return template == uri;
@@ -221,7 +223,7 @@ fn fits(template: &str, uri: &str) -> bool {
     true
 }
 
-/// What was told of addresses that more than one source wants, so that it is told once.
+/// The reported clashes of addresses, so that each is reported once.
 #[derive(Default)]
 pub(super) struct AddressClashes(Mutex<HashSet<(String, String)>>);
 

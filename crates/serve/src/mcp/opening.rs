@@ -1,4 +1,4 @@
-//! How a request begins, whichever transport it came by.
+//! The start of a request, for all transports.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::{
     wire::{self, McpReply, McpRequestId},
 };
 
-/// A request that is under way, or answered already.
+/// A request that is running or was answered already.
 pub(super) enum OpenedRequest {
     Exchange(McpExchange),
     Answered(ExchangeResult),
 }
 
-/// Begins a request that speaks for itself, or goes on with one that waited for its client. Beside it comes what binds the
-/// questions it may ask to it.
+/// Starts a request of the stateless era, or continues one that waited for its client. Also returns the digest that
+/// binds its questions to the request.
 pub(super) fn stateless(
     peer: McpPeer,
     mut asked: McpRequest,
@@ -80,7 +80,7 @@ pub(super) fn in_session(face: &Arc<McpServerFace>, stay: &Arc<McpSession>) -> M
     }
 }
 
-/// Answers a request of a session, unless it is cancelled; then there is no answer.
+/// Answers a request of a session. A canceled request has no answer.
 pub(super) async fn cancellable(
     peer: McpPeer,
     asked: McpRequest,
@@ -94,7 +94,7 @@ pub(super) async fn cancellable(
     answered.unwrap_or(Ok(McpReply::Nothing))
 }
 
-/// What a notification of a session changes.
+/// Applies a notification of a session.
 pub(super) fn take_note(stay: &McpSession, method: &str, params: Option<&RawValue>) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

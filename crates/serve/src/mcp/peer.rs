@@ -1,4 +1,4 @@
-//! Who asks: the session its calls belong to, what it can be asked in return, and which revision it speaks.
+//! The caller of a request: its session, the questions that it can answer, and its revision of the protocol.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     version::McpVersion,
 };
 
-/// Where calls over HTTP come from, for the record.
+/// The face name of calls over HTTP on record.
 pub(super) const CAME_BY: &str = "mcp";
 
 /// A client, as far as one request is concerned.
@@ -22,11 +22,11 @@ pub(super) struct McpPeer {
     pub(super) session: Arc<Session>,
     pub(super) version: McpVersion,
     pub(super) can: McpClientCapabilities,
-    /// The least serious line it wants to hear. `None`: none at all.
+    /// The lowest level of log lines that it requests. `None`: no log lines.
     pub(super) level: Option<McpLogLevel>,
-    /// Its session in the era that has them.
+    /// Its session, in the era with sessions.
     pub(super) stay: Option<Arc<McpSession>>,
-    /// Where it came in, for the record.
+    /// The face name on record.
     pub(super) came_by: &'static str,
 }
 
@@ -39,7 +39,8 @@ impl McpPeer {
         self.version.is_modern()
     }
 
-    /// Whether the person behind the client may be asked about its calls: only where the client came in as an operator's.
+    /// Whether the client may be asked to approve its own calls. This requires an operator as principal and a client
+    /// that supports forms.
     pub(super) fn may_approve(&self) -> bool {
         self.principal().role == PrincipalRole::Operator && self.can.0.elicitation
     }

@@ -1,5 +1,7 @@
-//! MCP as a relay follows it: the handshake and what a session was told to do are repeated to the next host, and open
-//! requests are sent again. Calls of tools are not: whether they took effect is not known, and the client is told so.
+//! The state of an MCP connection in a relay. After a change of hosts, the relay repeats the handshake and the settings
+//! of the session, and sends the open requests again. Tool calls are not repeated: the ids of MCP are no keys for
+//! repeats, so the next host could not recognise the call and would run it again. It is unknown whether such a call
+//! took effect, and the client is told so.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +17,16 @@ use super::{
 };
 use crate::join::{HostChange, HostLine, OpenRequests, RelayedProtocol};
 
-/// How the ids of requests begin that the relay makes itself.
+/// The prefix of the ids of the relay's own requests.
 const REPLAYED: &str = "toolpost-rejoin-";
-/// Questions of a host that its client has not answered.
+/// The most questions of hosts without an answer.
 const MOST_QUESTIONS: usize = 256;
-/// Subscriptions that are made again.
+/// The most subscriptions that are repeated.
 const MOST_SUBSCRIPTIONS: usize = 1_024;
 
-/// The state of one client's session.
 #[derive(Default)]
 pub(crate) struct McpRelay {
-    /// The handshake that was sent last, with its id.
+    /// The latest handshake that the client sent, with its id.
     offered: Option<(String, Bytes)>,
     /// The handshake that a host accepted.
     accepted: Option<Bytes>,
@@ -33,7 +34,7 @@ pub(crate) struct McpRelay {
     level: Option<Bytes>,
     subscriptions: BTreeMap<String, Bytes>,
     open: OpenRequests,
-    /// The ids of questions that hosts asked.
+    /// The ids of the hosts' questions.
     questions: Vec<String>,
 }
 
@@ -91,7 +92,7 @@ impl McpRelay {
         HostLine::Forward
     }
 
-    /// What the next host is told of the session, each under an id of the relay's own.
+    /// The messages that restore the session at the next host, each under an id of the relay's own.
     fn replayed(&self) -> Vec<Bytes> {
         let Some(handshake) = &self.accepted else {
             return Vec::new();
@@ -125,7 +126,7 @@ impl RelayedProtocol for McpRelay {
             Ok(JsonRpcMessage::Notification { method, params }) => match &*method {
                 "notifications/initialized" => self.is_initialized = true,
                 "notifications/cancelled" => {
-                    // A request that its client gives up gets no answer.
+                    // A request that its client cancels gets no answer.
                     if let Some(id) = cancelled_id(params) {
                         self.open.remove(&id);
                     }
@@ -188,7 +189,7 @@ impl RelayedProtocol for McpRelay {
             change.to_agent.push(line(&answer));
         }
         if self.is_initialized {
-            // Deferred tools that a search brought into the list are not in it at the next host.
+            // The next host's list does not contain the deferred tools that the session discovered.
             let changed = wire::notification("notifications/tools/list_changed", &json!({}));
             change.to_agent.push(line(&changed));
         }
@@ -219,12 +220,12 @@ impl RelayedProtocol for McpRelay {
         line(&wire::refusal(None, &McpFault::line_too_long(limit)))
     }
 
-    /// A session of this protocol ends with its host; the client does not know its id.
+    /// An MCP session ends with its host; the client does not know its id.
     fn session(&self) -> Option<&str> {
         None
     }
 
-    /// The client says goodbye by closing its end.
+    /// An MCP client disconnects by closing its end.
     fn is_over(&self) -> bool {
         false
     }
@@ -289,7 +290,7 @@ mod tests {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    /// A client that has shaken hands.
+    /// The relay of a client after the handshake.
     fn initialized() -> McpRelay {
         let mut relay = McpRelay::default();
         said(

@@ -1,5 +1,4 @@
-//! The end of a call as a client reads it: content in MCP's own kinds, the error in words and as data, links to what is
-//! kept.
+//! The result of a call in MCP's form: its content, its error as text and as data, and links to artifacts.
 
 use std::borrow::Cow;
 
@@ -16,7 +15,7 @@ use super::{
     wire::{self, McpReply},
 };
 
-/// Who answers, in every result of the stateless era.
+/// The member that names the server in every result of the stateless era.
 pub(super) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 #[derive(Serialize)]
@@ -32,7 +31,7 @@ pub(super) const THIS_SERVER: ServerInfo = ServerInfo {
     version: env!("CARGO_PKG_VERSION"),
 };
 
-/// The result of a call, with the structured content that it no longer holds itself.
+/// The result of a call. `kept` is its structured content, if that was stored as an artifact.
 pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: McpVersion) -> McpReply {
     McpReply::Text(wire::json(&CallToolResult {
         result,
@@ -41,7 +40,7 @@ pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: McpVer
     }))
 }
 
-/// The result of a call that ended with its host, before it was answered.
+/// The result of a call whose host ended before the answer.
 pub(super) fn of_lost_call(is_modern: bool) -> String {
     let text = "outcome_unknown: the host ended before it answered; the call may or may not have taken effect\n\
         hint: look at what the call would have changed before sending it again";
@@ -88,7 +87,7 @@ impl Serialize for CallToolResult<'_> {
     }
 }
 
-/// What the tool's own system said beside it, and how the call ended in this host's words.
+/// The `_meta` of the tool's own server, and the outcome of the call in this host's terms.
 struct ResultMeta<'a>(&'a ToolResult, McpVersion);
 
 impl Serialize for ResultMeta<'_> {
@@ -125,7 +124,7 @@ impl Serialize for ResultMeta<'_> {
     }
 }
 
-/// The content, in order: what went wrong, what the tool said, what a reader of it would not know, what is kept.
+/// The content in this order: the error, the tool's content, remarks on missing content, links to artifacts.
 struct ContentBlocks<'a> {
     result: &'a ToolResult,
     version: McpVersion,
@@ -146,7 +145,7 @@ impl Serialize for ContentBlocks<'_> {
                 version,
             })?;
         }
-        // For clients that read no structured content, and for those before there was any.
+        // For clients that ignore structured content, and for revisions without it.
         if let (Some(value), true) = (&result.structured_content, result.content.is_empty()) {
             list.serialize_element(&TextContent::of(&value.to_string()))?;
         }
@@ -162,7 +161,7 @@ impl Serialize for ContentBlocks<'_> {
     }
 }
 
-/// What went wrong, with what to do about it. `None` where the tool's own words say it already.
+/// The error with its hint. `None` if the tool's content contains it already.
 fn error_text(result: &ToolResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let said = |content: &ResultContent| {
@@ -191,7 +190,7 @@ fn error_text(result: &ToolResult) -> Option<String> {
     Some(format!("{}: {}{hint}{how}", error.class, error.message))
 }
 
-/// What a reader of the content alone would not know.
+/// Remarks that the content alone does not show.
 fn remarks(result: &ToolResult) -> Option<String> {
     let is_plain = result.disposition == Disposition::Inline
         && result.outcome != Outcome::Partial
@@ -301,7 +300,6 @@ struct EmbeddedResource<'a> {
     resource: ResourceContents<'a>,
 }
 
-/// What is found at an address.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResourceContents<'a> {
@@ -320,7 +318,7 @@ fn embedded<'a>(
     text: Option<&'a str>,
     blob: Option<&'a str>,
 ) -> EmbeddedResource<'a> {
-    // It must have one of them.
+    // The protocol requires a text or a blob.
     let text = if blob.is_some() {
         None
     } else {
@@ -353,7 +351,6 @@ struct ResourceLink<'a> {
     size: Option<u64>,
 }
 
-/// A link to a kept piece.
 struct ArtifactLink<'a>(&'a ArtifactRef);
 
 impl Serialize for ArtifactLink<'_> {

@@ -1,7 +1,8 @@
-//! Requests that wait for their client to come back with answers: the stateless era's way of asking.
+//! Requests that wait until their client returns with answers: questions in the stateless era.
 //!
-//! The call goes on waiting here, in this host; what the client carries is only a sealed name for it. So a call is never
-//! run twice for an answer, and what it held when it asked it still holds.
+//! The call keeps waiting in this host, and the client carries only a sealed name for it. The alternative, to run the
+//! call again with the answers, would execute the part before the question twice, and would lose the locks and the
+//! state that the call held when it asked.
 
 use std::{
     collections::HashMap,
@@ -23,13 +24,12 @@ use super::{
     wire::{self, McpReply},
 };
 
-/// Requests that wait at the same time, of everybody and of one caller.
+/// The most waiting requests, of all callers and of one caller.
 const MOST: usize = 1_024;
 const MOST_OF_ONE: usize = 128;
-/// How long a client may take to come back. The call itself may give up before.
+/// The time that a client has to return. The call itself may give up earlier.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// What waits.
 pub(super) struct WaitingRounds {
     key: SealKey,
     since: Instant,
@@ -45,7 +45,7 @@ struct WaitingExchange {
     answers: oneshot::Sender<Vec<ConsultReply>>,
 }
 
-/// A request that goes on with the answers it got, or is to be asked again.
+/// A request that continues with its answers, or must be asked again.
 pub(super) enum RoundContinuation {
     GoesOn(McpExchange),
     AskedAgain(McpReply),
@@ -62,7 +62,7 @@ impl Default for WaitingRounds {
 }
 
 impl WaitingRounds {
-    /// Keeps a request that asks something, and gives the result that says so.
+    /// Keeps a request with questions, and returns the result that contains them.
     pub(super) fn keep(
         &self,
         mut exchange: McpExchange,
@@ -71,7 +71,7 @@ impl WaitingRounds {
         digest: &[u8; 32],
     ) -> Result<McpReply, McpFault> {
         exchange.go_on_alone();
-        // Nobody listens until the client is back, and then with wishes of its own.
+        // The client receives no notifications until it returns, and then requests its own.
         exchange.heed(NotificationWishes::default());
         let QuestionRound { questions, answers } = round;
         let principal = principal.clone();
@@ -108,7 +108,7 @@ impl WaitingRounds {
             .count();
         if table.len() >= MOST || of_one >= MOST_OF_ONE {
             drop(table);
-            // Its call stops with it, which is nothing to be waited for under the lock.
+            // Dropping the exchange cancels its call, which must not happen under the lock.
             drop(waiting);
             return Err(McpFault::internal(
                 "too many requests wait for answers already",
@@ -118,12 +118,12 @@ impl WaitingRounds {
         Ok(told)
     }
 
-    /// Milliseconds of this host's life at a moment.
+    /// The age of this host at a moment, in milliseconds.
     fn age_at(&self, moment: Instant) -> u64 {
         u64::try_from(moment.saturating_duration_since(self.since).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Finds the request that a client comes back to, and hands it the answers.
+    /// Finds the request that a client returns to, and passes it the answers.
     pub(super) fn take_up(
         &self,
         state: &str,
@@ -145,7 +145,7 @@ impl WaitingRounds {
         }
         let mut waiting = {
             let mut table = self.waiting.lock();
-            // An earlier round's state names the same request, and its questions are answered already.
+            // The state of an earlier round names the same request, but its questions were answered already.
             match table.get(&ticket.exchange) {
                 Some(kept) if kept.round == ticket.round && kept.principal == *principal => {}
                 Some(_) | None => return Err(refused()),
@@ -169,14 +169,14 @@ impl WaitingRounds {
                 value,
             }
         };
-        // Where the call has given up meanwhile, its end is what comes next.
+        // If the call has given up meanwhile, its end comes next.
         let answered = waiting.questions.iter().map(answer).collect();
         let _ = waiting.answers.send(answered);
         Ok(RoundContinuation::GoesOn(waiting.exchange))
     }
 
-    /// Gives up what nobody came back for in time. A call that stopped waiting for its answer, because it got one elsewhere or
-    /// gave up, goes on, and its client may still come for the end of it.
+    /// Removes the requests whose clients did not return in time. A call that no longer waits for its answer continues,
+    /// and its client can still fetch the result.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let gone: Vec<WaitingExchange> = {
@@ -188,7 +188,7 @@ impl WaitingRounds {
                 .collect();
             gone.iter().filter_map(|id| table.remove(id)).collect()
         };
-        // Dropped outside the lock: that tells their calls to stop.
+        // Dropped outside of the lock, because dropping cancels their calls.
         drop(gone);
     }
 }
@@ -201,14 +201,14 @@ fn bound<'a>(principal: &'a Principal, digest: &'a [u8; 32]) -> SealBinding<'a> 
     }
 }
 
-/// What makes two requests the same: the method, what it names, and the arguments.
+/// The digest of a request: its method, the name or address, and the arguments. Equal requests have equal digests.
 pub(super) fn digest(asked: &McpRequest) -> [u8; 32] {
     let mut hasher = Sha256::new();
     let method: &[u8] = match asked.method {
         McpMethod::ReadResource => b"read",
         McpMethod::GetPrompt => b"prompt",
         McpMethod::CallTool => b"call",
-        // None of these asks anything back.
+        // None of these methods asks questions.
         McpMethod::Initialize
         | McpMethod::Ping
         | McpMethod::SetLevel
@@ -240,7 +240,6 @@ pub(super) fn digest(asked: &McpRequest) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// MCP's method for a question.
 pub(super) fn method(kind: ConsultKind) -> &'static str {
     match kind {
         ConsultKind::Elicitation | ConsultKind::UrlElicitation => "elicitation/create",
@@ -269,7 +268,7 @@ fn input_required(questions: &[ConsultQuestion], state: &str) -> McpReply {
     })))
 }
 
-/// Whether there is something for a question that can be an answer to it.
+/// Whether the answers contain a valid answer to a question.
 fn is_answered(question: &ConsultQuestion, answers: &Map<String, Value>) -> bool {
     let Some(answer) = answers.get(&question.key).and_then(Value::as_object) else {
         return false;

@@ -1,4 +1,4 @@
-//! The seal on what a client carries from one request to the next: HMAC-SHA256 with a key that only this host has.
+//! The seal on the state that a client carries between requests: HMAC-SHA256 with a key that only this host has.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -6,19 +6,20 @@ use uuid::Uuid;
 
 const BLOCK: usize = 64;
 
-/// A key of this life of the host. What another one sealed is refused.
+/// The key of this run of the host. States that were sealed by another run are refused.
 pub(super) struct SealKey([u8; 32]);
 
 impl SealKey {
     pub(super) fn random() -> Self {
-        // Two ids of 122 random bits each, from the same source as tokens.
+        // Two ids of 122 random bits each, from the same generator as tokens.
         let mut hasher = Sha256::new();
         hasher.update(Uuid::new_v4().as_bytes());
         hasher.update(Uuid::new_v4().as_bytes());
         Self(hasher.finalize().into())
     }
 
-    /// HMAC-SHA256 (RFC 2104) of some parts, each with its length before it, so that none can grow into its neighbour.
+    /// HMAC-SHA256 (RFC 2104) of several parts. Each part is preceded by its length, so that bytes cannot move from one
+    /// part to the next without changing the result.
     fn mac(&self, parts: &[&[u8]]) -> [u8; 32] {
         let pad = |with: u8| {
             let mut block = [with; BLOCK];
@@ -40,14 +41,14 @@ impl SealKey {
         outer.finalize().into()
     }
 
-    /// What the client carries: which exchange, which round of it, until when, and the seal over these, over whose it
-    /// is and over what it asked for.
+    /// The state that the client carries: the exchange, its round, its expiry, and the seal. The seal also covers the
+    /// principal and the request, so that another caller, or another request, cannot use the state.
     pub(super) fn seal(&self, ticket: RoundTicket, bound: &SealBinding<'_>) -> String {
         let mac = self.mac(&bound.parts(&ticket.bytes()));
         const_hex::encode(ticket.bytes()) + "." + &const_hex::encode(mac)
     }
 
-    /// Opens what a client brings. `None`: it was never sealed here, or not for this caller and request.
+    /// Opens a state. `None`: this host did not seal it for this caller and request.
     pub(super) fn open(&self, text: &str, bound: &SealBinding<'_>) -> Option<RoundTicket> {
         let (ticket, mac) = text.split_once('.')?;
         let (ticket, mac): ([u8; 32], [u8; 32]) = (unhex(ticket)?, unhex(mac)?);
@@ -56,12 +57,11 @@ impl SealKey {
     }
 }
 
-/// What the client carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RoundTicket {
     pub(super) exchange: Uuid,
     pub(super) round: u64,
-    /// Milliseconds of this host's life.
+    /// The expiry, as the age of this host in milliseconds.
     pub(super) expires: u64,
 }
 
@@ -91,7 +91,7 @@ impl RoundTicket {
     }
 }
 
-/// What a seal holds for beside the ticket.
+/// The facts that a seal covers besides the ticket.
 #[derive(Clone, Copy)]
 pub(super) struct SealBinding<'a> {
     pub(super) role: &'a str,
@@ -113,7 +113,7 @@ impl<'a> SealBinding<'a> {
     }
 }
 
-/// Without the `0x` that the crate would pass over.
+/// `decode_to_array` would also accept a leading `0x`, so the length is checked.
 fn unhex(text: &str) -> Option<[u8; 32]> {
     (text.len() == 64)
         .then(|| const_hex::decode_to_array(text).ok())

@@ -1,5 +1,5 @@
-//! The sessions of the era that has them: found by an id that only their client knows, bound to who opened them, limited,
-//! and forgotten in time.
+//! The sessions of the era with sessions: found by an id that only their client has, bound to their principal, limited
+//! in number, and removed when idle.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -28,31 +28,30 @@ use super::{
     wire::McpRequestId,
 };
 
-/// A session may give its place to another one after so long without use.
+/// The idle time after which a session may give its place to another one.
 const YIELDS_AFTER: Duration = Duration::from_secs(60);
-/// The least that one caller may have of all sessions.
+/// The smallest share of all sessions that one caller has.
 const LEAST_SHARE: usize = 16;
-/// Requests of one session that run or wait at the same time.
+/// The most running and waiting requests of one session.
 const MOST_RUNNING: usize = 1_024;
-/// Questions that one session's client has not answered.
+/// The most unanswered questions of one session's client.
 const MOST_QUESTIONS: usize = 256;
-/// Addresses that one session wants to be told of.
+/// The most addresses that one session can subscribe to.
 const MOST_SUBSCRIPTIONS: usize = 1_024;
-/// Deferred tools that join one session's list.
+/// The most deferred tools in one session's list.
 const MOST_JOINED: usize = 1_024;
 
-/// One client's session.
 pub(super) struct McpSession {
     pub(super) session: Arc<Session>,
     pub(super) version: McpVersion,
     pub(super) can: McpClientCapabilities,
     state: Mutex<McpSessionState>,
     questions: AtomicU64,
-    /// Counts the changes of this session's own list.
+    /// A counter of the changes of this session's own list.
     own_list: watch::Sender<u64>,
-    /// How far its streams have heard what belongs to no request.
+    /// The receivers of notifications, with the position of the session's streams.
     pub(super) ears: tokio::sync::Mutex<NewsReceivers>,
-    /// It was ended, by its client or by time.
+    /// Cancelled when the client closes the session or it expires.
     pub(super) over: CancellationToken,
     /// Keeps the host's session in memory.
     _stay: toolpost_core::SessionGuard,
@@ -64,11 +63,11 @@ struct McpSessionState {
     running: HashMap<McpRequestId, CancellationToken>,
     questions: HashMap<String, oneshot::Sender<Result<Value, String>>>,
     subscriptions: HashSet<String>,
-    /// Deferred tools that a search brought into the list.
+    /// The deferred tools that were discovered and are listed now.
     joined: BTreeSet<String>,
-    /// Which tools its client last listed, and how often its own list had changed by then.
+    /// The surface of the list that the client fetched last, and the value of `own_list` at that time.
     listed: Option<(SurfaceId, u64)>,
-    /// The stream that hears what belongs to no request. A newer one takes its place.
+    /// The stream for notifications. A newer one replaces it.
     reader: Option<CancellationToken>,
 }
 
@@ -112,7 +111,8 @@ impl McpSession {
         self.state.lock().level = level;
     }
 
-    /// Notes a request that runs, so that it can be cancelled by its id. `None`: that id runs already, or too many do.
+    /// Adds a running request, so that it can be canceled by its id. `None`: a request with that id is running, or too
+    /// many are.
     pub(super) fn begin(self: &Arc<Self>, id: &McpRequestId) -> Option<RunningRequest> {
         let mut state = self.state.lock();
         state.last_used = Instant::now();
@@ -128,7 +128,6 @@ impl McpSession {
         })
     }
 
-    /// Tells a request to stop.
     pub(super) fn cancel(&self, id: &RawValue) {
         let mut state = self.state.lock();
         state.last_used = Instant::now();
@@ -141,11 +140,12 @@ impl McpSession {
         }
     }
 
-    /// A new question's id, and where its answer comes. `None`: too many wait.
+    /// A new question's id, and the receiver of its answer. `None`: too many questions wait.
     pub(super) fn expect_answer(
         &self,
     ) -> Option<(String, oneshot::Receiver<Result<Value, String>>)> {
-        // Unique beyond this session: a client that goes on with another host may still answer a question of this one.
+        // Unique beyond this session: a client that continues with another host may still answer a question of this
+        // session.
         let name = self.session.id().as_str();
         let name = name.get(name.len().saturating_sub(8)..).unwrap_or_default();
         let id = format!(
@@ -165,7 +165,7 @@ impl McpSession {
         self.state.lock().questions.remove(id);
     }
 
-    /// The answer to a question. One that nobody asked is left aside.
+    /// Passes on the answer to a question. Answers without a question are ignored.
     pub(super) fn answered(&self, id: &McpRequestId, outcome: Result<&RawValue, &RawValue>) {
         let Ok(id) = serde_json::from_str::<String>(id.as_json()) else {
             return;
@@ -190,8 +190,7 @@ impl McpSession {
         let _ = waiting.send(answer);
     }
 
-    /// Notes that changes at an address are to be told, and whether that is new. `None`: too many are already, or the
-    /// session is over.
+    /// Adds a subscription and returns whether it is new. `None`: there are too many, or the session is over.
     pub(super) fn subscribe(&self, uri: &str) -> Option<bool> {
         let mut state = self.state.lock();
         if state.subscriptions.contains(uri) {
@@ -203,7 +202,7 @@ impl McpSession {
         Some(state.subscriptions.insert(uri.to_owned()))
     }
 
-    /// Whether it was there.
+    /// Removes a subscription. Returns whether it existed.
     pub(super) fn unsubscribe(&self, uri: &str) -> bool {
         self.state.lock().subscriptions.remove(uri)
     }
@@ -218,7 +217,7 @@ impl McpSession {
         self.state.lock().subscriptions.contains(uri)
     }
 
-    /// Brings deferred tools into this session's list.
+    /// Adds discovered tools to this session's list.
     pub(super) fn join(&self, tools: impl Iterator<Item = String>) {
         let mut state = self.state.lock();
         let before = state.joined.len();
@@ -234,7 +233,7 @@ impl McpSession {
         }
     }
 
-    /// Deferred tools in its list, which its client lists now beside those of a surface.
+    /// The discovered tools in the list. Also notes that the client has now fetched the list of this surface.
     pub(super) fn list(&self, surface: &SurfaceId) -> Vec<String> {
         let mut state = self.state.lock();
         state.listed = Some((surface.clone(), *self.own_list.borrow()));
@@ -245,7 +244,7 @@ impl McpSession {
         self.state.lock().listed.clone()
     }
 
-    /// Makes a stream the one that hears what belongs to no request, until another takes its place.
+    /// Makes a stream the receiver of notifications, until another one replaces it.
     pub(super) fn attach_reader(&self) -> CancellationToken {
         let reader = self.over.child_token();
         let mut state = self.state.lock();
@@ -256,24 +255,24 @@ impl McpSession {
         reader
     }
 
-    /// A stream of it ended.
+    /// Notes the end of one of its streams.
     pub(super) fn was_read(&self) {
         self.state.lock().last_used = Instant::now();
     }
 
-    /// Ends the stream that hears what belongs to no request.
+    /// Ends the stream for notifications.
     pub(super) fn stop_telling(&self) {
         if let Some(reader) = self.state.lock().reader.take() {
             reader.cancel();
         }
     }
 
-    /// How long nobody asked, waited or listened.
+    /// The time without a request, a question or a stream.
     fn idle_time(&self) -> Duration {
         self.unused_for().unwrap_or_default()
     }
 
-    /// The same; `None` while somebody does.
+    /// The idle time; `None` while the session is in use.
     fn unused_for(&self) -> Option<Duration> {
         let state = self.state.lock();
         let is_read = state
@@ -284,7 +283,7 @@ impl McpSession {
     }
 }
 
-/// A request that runs, until this is dropped.
+/// A running request, until this is dropped.
 pub(super) struct RunningRequest {
     stay: Arc<McpSession>,
     id: McpRequestId,
@@ -299,13 +298,12 @@ impl Drop for RunningRequest {
     }
 }
 
-/// The sessions of clients that come over HTTP.
 #[derive(Default)]
 pub(super) struct McpHttpSessions(Mutex<McpSessionMap>);
 
 type McpSessionMap = HashMap<String, Arc<McpSession>>;
 
-/// Why there is no room for a session.
+/// The reason why there is no room for a session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum McpSessionCapacityError {
     #[error(
@@ -316,13 +314,14 @@ pub(super) enum McpSessionCapacityError {
     All(usize),
 }
 
-/// How many of all sessions one caller may have.
+/// The most sessions of one caller.
 fn share(limit: usize) -> usize {
     (limit / 4).max(LEAST_SHARE).min(limit)
 }
 
-/// Which session gives its place to a new one of `principal`, where one must. A caller with its whole share gives up its
-/// own, even one that was used just now; those of others are safe for a while.
+/// The session that gives its place to a new one of `principal`, if the limit requires it. A caller that uses its whole
+/// share gives up one of its own sessions, even a recently used one. The sessions of other callers are safe until they
+/// were idle for a while.
 fn yielding(
     table: &McpSessionMap,
     limit: usize,
@@ -354,13 +353,13 @@ fn yielding(
     }
 }
 
-/// The name in records of a session whose id must not be in any.
+/// The id on record. It is a hash, because the wire id is a credential that must not be recorded.
 pub(super) fn recorded(wire_id: &str) -> SessionId {
     let hash = Sha256::digest(wire_id.as_bytes());
     SessionId::new(format!("mcp-{}", const_hex::encode(&hash[..16])))
 }
 
-/// Opens a session, with an id of 122 random bits that is told to its client alone.
+/// Opens a session, with an id of 122 random bits that only its client gets.
 pub(super) async fn open(
     host: &Host,
     principal: &Principal,
@@ -376,7 +375,7 @@ pub(super) async fn open(
 }
 
 impl McpHttpSessions {
-    /// Takes out what gives way to a new session of `principal`, before the host is asked for one.
+    /// Removes a session to make room for a new one of `principal`, before the host opens that one.
     pub(super) fn make_room(
         &self,
         limit: usize,
@@ -387,7 +386,7 @@ impl McpHttpSessions {
         Ok(gone.and_then(|id| table.remove(&id)))
     }
 
-    /// Keeps a session. Others may have come since there was room, so one may have to give way here too.
+    /// Adds a session. Other sessions may have been added since there was room, so this may remove one too.
     pub(super) fn keep(
         &self,
         limit: usize,
@@ -401,7 +400,7 @@ impl McpHttpSessions {
         Ok(gone)
     }
 
-    /// The session of an id, for whoever opened it.
+    /// The session of an id, if it belongs to the principal.
     pub(super) fn find(&self, wire_id: &str, principal: &Principal) -> Option<Arc<McpSession>> {
         let found = self.0.lock().get(wire_id).cloned();
         found.filter(|stay| stay.session.principal() == principal && !stay.session.is_ended())
@@ -411,7 +410,7 @@ impl McpHttpSessions {
         self.0.lock().remove(wire_id)
     }
 
-    /// Takes out the sessions that nobody used for too long, or that were closed by another way.
+    /// Removes the sessions that were idle for too long, or that were closed in another way.
     pub(super) fn sweep(&self, idle: Duration) -> Vec<Arc<McpSession>> {
         let mut table = self.0.lock();
         let is_over = |stay: &McpSession| stay.session.is_ended() || stay.idle_time() >= idle;
@@ -424,14 +423,14 @@ impl McpHttpSessions {
     }
 
     pub(super) fn close_all(&self) {
-        // Emptied, so that the face and its sessions do not keep one another for ever.
+        // The table is emptied, because the face and its sessions refer to each other and would never be freed.
         std::mem::take(&mut *self.0.lock())
             .values()
             .for_each(|stay| stay.over.cancel());
     }
 }
 
-/// Ends a session: what runs in it stops, and its id is never valid again.
+/// Closes a session: its calls are canceled, and its id becomes invalid.
 pub(super) async fn end(face: &McpServerFace, stay: &McpSession) {
     stay.over.cancel();
     subscriptions::give_back(face, &stay.session, stay.take_subscriptions()).await;

@@ -1,6 +1,6 @@
-//! Over a pair of pipes: one message a line, many requests at once, one client a process.
+//! MCP over a pair of pipes: one message a line, many concurrent requests, one client a process.
 //!
-//! Both pipes have a thread of their own. A client that stops reading blocks the thread that writes and nothing else.
+//! Each pipe has its own thread. A client that stops reading blocks only the writing thread.
 
 use std::{
     io::{BufReader, Read, Write},
@@ -29,14 +29,14 @@ use super::{
 };
 use crate::a2e::{InputLine, read_lines};
 
-/// Lines that may wait to be handled, and messages that may wait to be read.
+/// The most lines that wait to be handled, and messages that wait to be read.
 const ROOM: usize = 1_024;
-/// How long a client may leave all that unread before it counts as gone.
+/// The time after which a client that reads nothing counts as gone.
 const UNREAD: Duration = Duration::from_secs(60);
-/// How long running requests get once the client has closed its end.
+/// The time that running requests get after the client has closed its end.
 const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
-/// Talks until the input ends, then lets what runs finish for a moment.
+/// Serves the client until the input ends, then lets running requests finish for a moment.
 pub(crate) async fn converse(
     face: &Arc<McpServerFace>,
     principal: Principal,
@@ -77,24 +77,23 @@ pub(crate) async fn converse(
         }
     }
     pipe.leave().await;
-    // What was answered last is written in what is left of the client's patience.
+    // The last answers are written in the time that the client leaves.
     let _ = tokio::time::timeout(Duration::from_millis(500), written).await;
 }
 
-/// The client at the other end.
 struct McpStdioClient {
     face: Arc<McpServerFace>,
     principal: Principal,
     writer: mpsc::Sender<Bytes>,
-    /// The session that a handshake opened.
+    /// The session of the handshake.
     with_handshake: OnceLock<Arc<McpSession>>,
-    /// The session of requests that speak for themselves.
+    /// The session of requests in the stateless era.
     without: OnceLock<Arc<McpSession>>,
     tasks: TaskTracker,
 }
 
 impl McpStdioClient {
-    /// `false`: nobody reads any more.
+    /// Sends a message. `false`: the client does not read any more.
     async fn say(&self, message: Bytes) -> bool {
         say(&self.writer, &[message]).await
     }
@@ -222,7 +221,7 @@ impl McpStdioClient {
         Ok(())
     }
 
-    /// Checks what a request that speaks for itself must say.
+    /// Checks the members that a request of the stateless era requires.
     async fn stateless(
         &self,
         method: &str,
@@ -263,7 +262,7 @@ impl McpStdioClient {
         Ok((peer, stay))
     }
 
-    /// Writes what comes of a request, in a task of its own.
+    /// Sends the messages and the answer of a request, in a separate task.
     fn follow(
         &self,
         stay: &Arc<McpSession>,
@@ -284,7 +283,7 @@ impl McpStdioClient {
             let outcome = loop {
                 match running.cancel.run_until_cancelled(exchange.next()).await {
                     Some(ExchangeStep::Note(message)) => {
-                        // From now on it must not depend on how fast the client reads.
+                        // From now on a slow client must not delay the work.
                         exchange.go_on_alone();
                         if !say(&writer, &[message]).await {
                             return;
@@ -313,7 +312,7 @@ impl McpStdioClient {
         Ok(())
     }
 
-    /// The client has closed its end: what runs may finish for a moment, then it is stopped.
+    /// The client has closed its end. Running requests may finish for a moment, then they are canceled.
     async fn leave(self) {
         self.tasks.close();
         let stays: Vec<&Arc<McpSession>> = [&self.with_handshake, &self.without]
@@ -328,7 +327,7 @@ impl McpStdioClient {
     }
 }
 
-/// Where the calls of this transport come from, for the record.
+/// The face name of this transport on record.
 const CAME_BY: &str = "mcp-stdio";
 
 async fn say(writer: &mpsc::Sender<Bytes>, pieces: &[Bytes]) -> bool {
@@ -343,7 +342,7 @@ async fn say(writer: &mpsc::Sender<Bytes>, pieces: &[Bytes]) -> bool {
     )
 }
 
-/// Writes what there is, in a thread. Resolves when all is written or nobody reads any more.
+/// Writes the messages in a thread. Resolves when everything is written or the output is closed.
 pub(crate) fn write_lines(
     mut messages: mpsc::Receiver<Bytes>,
     mut output: impl Write + Send + 'static,
@@ -352,7 +351,7 @@ pub(crate) fn write_lines(
     std::thread::spawn(move || {
         while let Some(first) = messages.blocking_recv() {
             let mut text = Vec::from(first);
-            // Whatever waits goes out in one write.
+            // All waiting messages are written at once.
             while let Ok(next) = messages.try_recv() {
                 text.extend_from_slice(&next);
             }

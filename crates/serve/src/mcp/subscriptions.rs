@@ -1,5 +1,6 @@
-//! Who is told of which resource. A source knows which sessions want to hear of an address, and counts no further; here is
-//! counted what one session wants more than once: streams of it that listen to the same address must not undo one another.
+//! Counts the subscriptions to resources. A source only knows which sessions subscribe to an address. Several streams
+//! of one session may subscribe to the same address, so this count keeps one stream from ending the subscription of
+//! another.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -20,10 +21,10 @@ use super::{
     peer::{CAME_BY, McpPeer},
 };
 
-/// How long sources may take to hear that a client has gone.
+/// The time that sources have to process the unsubscriptions of a client that is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many listeners of a session want to be told of an address.
+/// The number of subscriptions of each session to each address.
 #[derive(Default)]
 pub(super) struct ResourceSubscriptions(Mutex<HashMap<(SessionId, String), usize>>);
 
@@ -36,7 +37,7 @@ impl ResourceSubscriptions {
         *self.0.lock().entry(key(session, uri)).or_default() += 1;
     }
 
-    /// Whether that was the session's last one.
+    /// Removes a subscription. Returns whether it was the session's last one to the address.
     fn remove(&self, session: &Session, uri: &str) -> bool {
         let mut table = self.0.lock();
         let Entry::Occupied(mut entry) = table.entry(key(session, uri)) else {
@@ -55,12 +56,12 @@ impl ResourceSubscriptions {
     }
 }
 
-/// The addresses that one listener was promised, until this is dropped.
+/// The subscriptions of one listener. Dropping the lease returns them.
 pub(super) struct SubscriptionLease {
     face: Arc<McpServerFace>,
     session: Arc<Session>,
     uris: Vec<String>,
-    /// A session that left memory would be forgotten by its sources, with what it wants to hear of.
+    /// Keeps the session in memory. Otherwise its sources would drop its subscriptions.
     _stay: SessionGuard,
 }
 
@@ -76,14 +77,15 @@ impl SubscriptionLease {
         }
     }
 
-    /// Asks the source to tell of an address.
+    /// Subscribes to an address at its source.
     pub(super) async fn subscribe(
         &mut self,
         peer: &McpPeer,
         uri: &str,
         outlet: &ExchangeOutlet,
     ) -> Result<(), McpFault> {
-        // Noted first, so that it is given back even where this is dropped in the middle.
+        // Counted before the source is asked. If this future is dropped in the middle, the source may or may not have
+        // the subscription, and the lease returns it in either case.
         self.face.subscriptions.add(&self.session, uri);
         self.uris.push(uri.to_owned());
         let done = companions::subscribe(peer, uri, SubscriptionChange::Told, outlet).await;
@@ -101,7 +103,7 @@ impl Drop for SubscriptionLease {
         if uris.is_empty() || self.face.closing.is_cancelled() {
             return;
         }
-        // Without a runtime there is nobody left to tell: the process is ending.
+        // Without a runtime no call is possible: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let face = Arc::clone(&self.face);
             let session = Arc::clone(&self.session);
@@ -149,13 +151,13 @@ pub(super) async fn unsubscribe(
     Ok(())
 }
 
-/// Gives back what a client that has gone wanted to hear of.
+/// Returns the subscriptions of a client that is gone.
 pub(super) async fn give_back(face: &McpServerFace, session: &Arc<Session>, uris: Vec<String>) {
     let last: Vec<String> = uris
         .into_iter()
         .filter(|uri| face.subscriptions.remove(session, uri))
         .collect();
-    // A session that is over makes no calls any more, and its sources forgot it with all it wanted.
+    // An ended session makes no calls, and its sources have dropped its subscriptions.
     if last.is_empty() || session.is_ended() {
         return;
     }
@@ -170,15 +172,16 @@ pub(super) async fn give_back(face: &McpServerFace, session: &Arc<Session>, uris
     }
 }
 
-/// Another stream of the session may have asked for an address while its source was told to stop, and the two may have met
-/// in any order.
+/// Subscribes again if the session has a new subscription to the address. Another stream may have subscribed while the
+/// source handled the unsubscription, and the source may have handled the two in any order. The count is not locked
+/// during a call of a source, because such a call can take long.
 async fn wanted_meanwhile(face: &McpServerFace, session: &Arc<Session>, uri: &str) {
     if face.subscriptions.is_wanted(session, uri) {
         tell(face, session, uri, SubscriptionChange::Told).await;
     }
 }
 
-/// Tells a source without a client that waits for it.
+/// Calls a source without a waiting client.
 async fn tell(face: &McpServerFace, session: &Arc<Session>, uri: &str, wish: SubscriptionChange) {
     let Some(tool) = companions::teller(&face.host, session, uri, wish) else {
         return;

@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and which of the two eras each belongs to.
+//! The revisions of the protocol, and the era of each.
 
 /// A revision, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,7 +10,7 @@ pub(super) enum McpVersion {
     V2026,
 }
 
-/// Every revision that is spoken here, newest first: what clients are told.
+/// The supported revisions, newest first, as clients see them.
 pub(super) const SUPPORTED: [McpVersion; 5] = [
     McpVersion::V2026,
     McpVersion::V2025November,
@@ -19,7 +19,6 @@ pub(super) const SUPPORTED: [McpVersion; 5] = [
     McpVersion::V2024,
 ];
 
-/// The newest revision that begins with a handshake.
 const NEWEST_WITH_HANDSHAKE: McpVersion = McpVersion::V2025November;
 
 impl McpVersion {
@@ -39,20 +38,19 @@ impl McpVersion {
             .find(|version| version.as_str() == text)
     }
 
-    /// What a handshake that wishes for a revision gets: that one, or the newest that has handshakes at all.
+    /// The revision of a handshake: the requested one, or the newest with handshakes.
     pub(super) fn negotiated(wished: &str) -> Self {
         Self::read(wished)
             .filter(|version| !version.is_modern())
             .unwrap_or(NEWEST_WITH_HANDSHAKE)
     }
 
-    /// Whether each request speaks for itself, without a handshake and a session.
+    /// Whether the revision is stateless: without a handshake and sessions.
     pub(super) fn is_modern(self) -> bool {
         self >= Self::V2026
     }
 }
 
-/// The names of all revisions.
 pub(super) fn supported() -> Vec<&'static str> {
     SUPPORTED.iter().map(|version| version.as_str()).collect()
 }

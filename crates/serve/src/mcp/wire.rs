@@ -1,4 +1,4 @@
-//! JSON-RPC as it is written: one message read without copying what it carries, answers put together from texts that
+//! The JSON-RPC form of messages. A message is read without copying its contents, and answers are built from texts that
 //! are JSON already.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::fault::McpFault;
 
-/// A message as it came. What it carries stays text until somebody needs it.
+/// A received message. Its contents stay text until they are used.
 #[derive(Debug)]
 pub(super) enum JsonRpcMessage<'a> {
     Request {
@@ -21,18 +21,18 @@ pub(super) enum JsonRpcMessage<'a> {
         method: Cow<'a, str>,
         params: Option<&'a RawValue>,
     },
-    /// The answer to a question of ours.
+    /// The answer to a question of this host.
     Response {
         id: McpRequestId,
         outcome: Result<&'a RawValue, &'a RawValue>,
     },
 }
 
-/// The id of a request: the very text it came as, a JSON string or number.
+/// The id of a request, exactly as received: a JSON string or number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct McpRequestId(Box<str>);
 
-/// The longest id. It is echoed, kept while its request runs, and stands in the record.
+/// The longest id. It is repeated in answers, kept while its request runs, and recorded.
 const LONGEST_ID: usize = 512;
 
 impl McpRequestId {
@@ -56,7 +56,7 @@ impl McpRequestId {
         &self.0
     }
 
-    /// As its client would print it.
+    /// The id as the client would print it.
     pub(super) fn to_text(&self) -> String {
         serde_json::from_str(&self.0).unwrap_or_else(|_| (*self.0).to_owned())
     }
@@ -78,12 +78,13 @@ struct JsonRpcEnvelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// `null` is something that is there.
+/// Distinguishes a `null` from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Whether a text that may be JSON is an object. Our types would be read from lists too, by the order of their fields.
+/// Whether a text that may be JSON is an object. Serde would also read a list into a struct, by the order of the
+/// fields.
 pub(super) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
@@ -107,12 +108,12 @@ fn envelope(text: &str) -> Result<JsonRpcEnvelope<'_>, McpFault> {
     })
 }
 
-/// Where a text went wrong. What the parser says of it beside that is about our types, which are nobody's business.
+/// The place of an error in a text. The rest of the parser's message describes internal types and is left out.
 fn place(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
 }
 
-/// Reads one message. A fault comes with the id it belongs to, where that could be read.
+/// Reads one message. A fault comes with the id of its request, if that could be read.
 pub(super) fn read(text: &str) -> Result<JsonRpcMessage<'_>, (Option<McpRequestId>, McpFault)> {
     let envelope = envelope(text).map_err(|fault| (None, fault))?;
     let id = envelope
@@ -149,7 +150,6 @@ pub(super) fn read(text: &str) -> Result<JsonRpcMessage<'_>, (Option<McpRequestI
     }
 }
 
-/// Reads the parameters of a request.
 pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, McpFault> {
     let text = params.map_or("{}", RawValue::get);
     if !is_object(text) {
@@ -165,7 +165,7 @@ pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Re
     })
 }
 
-/// The result of a request, as JSON text in up to three pieces: long lists are shared, not copied.
+/// The result of a request, as JSON text in up to three pieces: long lists are shared and not copied.
 #[derive(Clone, Debug)]
 pub(super) enum McpReply {
     Text(String),
@@ -174,23 +174,23 @@ pub(super) enum McpReply {
         shared: Bytes,
         after: String,
     },
-    /// None at all: the request was cancelled by its client.
+    /// No answer: the client canceled the request.
     Nothing,
 }
 
-/// A value as JSON. What is written here are our own types, and those cannot fail to be written.
+/// Serializes a value. The values are this crate's own types, whose serialization cannot fail.
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// A whole answer to a request whose id is known as JSON.
+/// A whole answer to a request with this JSON id.
 pub(super) fn answer_text(id: &str, result: &str) -> Bytes {
     Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
     ))
 }
 
-/// A whole answer, as pieces to be sent one after the other.
+/// A whole answer, as pieces to be sent in order.
 pub(super) fn answer(id: &McpRequestId, result: McpReply) -> [Bytes; 3] {
     let head = |room: usize| {
         let mut text = String::with_capacity(room + id.as_json().len() + 40);
@@ -228,12 +228,12 @@ struct ErrorBody<'a> {
     data: Option<&'a serde_json::Value>,
 }
 
-/// A whole refusal. One that belongs to no request has no id: `null` is none in MCP.
+/// A whole refusal. If it belongs to no request it has no id, because MCP does not allow `null`.
 pub(super) fn refusal(id: Option<&McpRequestId>, fault: &McpFault) -> Bytes {
     refusal_text(id.map(McpRequestId::as_json), fault)
 }
 
-/// The same to a request whose id is known as JSON.
+/// A whole refusal of a request with this JSON id.
 pub(super) fn refusal_text(id: Option<&str>, fault: &McpFault) -> Bytes {
     let body = ErrorBody {
         code: fault.code,
@@ -255,7 +255,7 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> Bytes {
     ))
 }
 
-/// A whole request of ours.
+/// A whole request of this host.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Bytes {
     let id = json(&id);
     let params = json(params);

@@ -1,7 +1,7 @@
-//! The thread that writes for those who must not wait.
+//! The thread that writes the audit log for faces, which must not wait for a disk.
 //!
-//! A disk that stands still would otherwise stand in the way of every answer. So the queue is bounded, and
-//! what finds no room is lost; but the log tells how many lines those were, where they would have been.
+//! A blocked disk would otherwise block every answer. So the queue is bounded, and lines beyond it are lost; the log
+//! states their number at the place where they would have been.
 
 use std::{
     io,
@@ -20,21 +20,21 @@ const QUEUE: usize = 1024;
 
 enum AuditQueueEntry {
     Line(String),
-    /// So many lines found no room between the one before and the one behind.
+    /// The number of lines lost between the previous line and the next one.
     Lost(u64),
 }
 
-/// Writes to an audit log from a thread of its own. Dropping it writes what is queued and waits for that.
+/// Writes to an audit log from a thread of its own. Dropping it writes the queued lines and waits for that.
 pub struct AuditWriter {
     /// Taken by `drop`, which ends the thread once the queue is empty.
     queue: Option<SyncSender<AuditQueueEntry>>,
-    /// Lines that found no room and of which the queue does not know yet.
+    /// Lost lines that are not yet counted in the queue.
     lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl AuditWriter {
-    /// Starts the thread. `loss_line` makes the line that tells how many were lost.
+    /// Starts the thread. `loss_line` makes the line that states the number of lost lines.
     pub fn start(
         log: AuditLog,
         loss_line: impl Fn(u64) -> String + Send + 'static,
@@ -57,8 +57,7 @@ impl AuditWriter {
         })
     }
 
-    /// Hands over a line, given without its end. Never waits: where there is no room, the line is lost and
-    /// counted.
+    /// Queues a line, given without its end. Never waits: if the queue is full, the line is lost and counted.
     pub fn send(&self, line: String) {
         let Some(queue) = &self.queue else {
             return;
@@ -83,23 +82,22 @@ impl Drop for AuditWriter {
     }
 }
 
-/// The thread's side.
 struct AuditWriterThread<F> {
     log: AuditLog,
     loss_line: F,
     lost: Arc<AtomicU64>,
-    /// Lines lost, to the full queue or to the disk, that the log does not tell of yet.
+    /// Lost lines, to the full queue or to the disk, that the log does not state yet.
     untold: u64,
 }
 
 impl<F: Fn(u64) -> String> AuditWriterThread<F> {
-    /// Ends when the sender is gone and the queue is empty.
+    /// Ends when the sender is dropped and the queue is empty.
     fn run(mut self, inbox: &Receiver<AuditQueueEntry>) {
         loop {
             let entry = match inbox.try_recv() {
                 Ok(entry) => Ok(entry),
                 Err(TryRecvError::Empty) => {
-                    // Perhaps nobody sends again for hours, so this is the time to tell.
+                    // The next line may be hours away, so the losses are written now.
                     self.tell_losses();
                     inbox.recv()
                 }
@@ -114,13 +112,13 @@ impl<F: Fn(u64) -> String> AuditWriterThread<F> {
         self.tell_losses();
     }
 
-    /// With a queue that is empty: what was lost, was lost behind everything written so far.
+    /// Called with an empty queue: all losses so far come after all lines written so far.
     fn tell_losses(&mut self) {
         self.untold += self.lost.swap(0, Ordering::Relaxed);
         self.tell_untold();
     }
 
-    /// True where nothing is left to tell.
+    /// True if no loss is left to write.
     fn tell_untold(&mut self) -> bool {
         if self.untold > 0 && self.log.append(&(self.loss_line)(self.untold)).is_ok() {
             let lost = self.untold;
@@ -139,7 +137,7 @@ impl<F: Fn(u64) -> String> AuditWriterThread<F> {
         }
         if let Err(error) = self.log.append(line) {
             self.untold += 1;
-            // Once, and not for every line of a disk that stays full.
+            // Warns once, and not for every line while the disk stays full.
             if !failing {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,

@@ -1,14 +1,14 @@
-//! How much room there is, shared by everything that is kept and being written.
+//! The room for blobs, shared by finished and unfinished ones.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What the smallest content takes: a file has a name, a place in a folder and a block of its own, however short it is.
-/// Without this, contents of a byte each would fill a disk that is counted as empty.
+/// The room of the smallest blob: a file has a name, a folder entry and a block of its own, however short it is.
+/// Without this minimum, blobs of one byte each would fill a disk that is counted as empty.
 const LEAST: u64 = 4 << 10;
 
-/// The room that a content of so many bytes takes.
+/// The room that `size` bytes of content take.
 pub(super) fn room_of(size: u64) -> u64 {
     size.max(LEAST)
 }
@@ -34,7 +34,7 @@ impl BlobQuota {
         self.limit
     }
 
-    /// Takes room for so many bytes, where there is so much.
+    /// Reserves room for `bytes` more; false if there is too little.
     fn take(&self, bytes: u64) -> bool {
         let mut used = self.used.lock();
         let wanted = used.saturating_add(bytes);
@@ -51,12 +51,11 @@ impl BlobQuota {
     }
 }
 
-/// Room that a content takes while it is written. Given back when dropped, unless the content stays.
+/// The room that an unfinished blob takes. Given back on drop, unless the blob stays.
 pub(super) struct QuotaReservation<Q: AsRef<BlobQuota>> {
     from: Arc<Q>,
-    /// Of the content so far.
     size: u64,
-    /// Taken for it.
+    /// The room reserved for it.
     room: u64,
 }
 
@@ -69,7 +68,7 @@ impl<Q: AsRef<BlobQuota>> QuotaReservation<Q> {
         }
     }
 
-    /// Takes room for so many bytes more.
+    /// Reserves room for `bytes` more.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         let size = self.size.saturating_add(bytes);
         let room = room_of(size);
@@ -80,12 +79,11 @@ impl<Q: AsRef<BlobQuota>> QuotaReservation<Q> {
         taken
     }
 
-    /// How many bytes the content has so far.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The content stays, and with it the room.
+    /// Keeps the room reserved, because the blob stays.
     pub(super) fn keep(mut self) {
         self.room = 0;
     }

@@ -1,5 +1,5 @@
-//! A content on its way to disk: one buffer is filled while another is hashed and written by a thread that may block.
-//! Two buffers a writer are all that is ever in memory, however large the content is.
+//! The writing of one blob: one buffer is filled while a blocking thread hashes and writes the other. A writer needs
+//! the memory of two buffers, however large the blob is.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::disk::contents;
 
-/// Large enough that handing over costs nothing beside the hashing.
+/// Large enough that the switch between threads costs little beside the hashing.
 const BUFFER: usize = 256 << 10;
 
-/// Does work that blocks where that harms nobody.
+/// Runs blocking work on the runtime's threads for blocking work.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
 ) -> Result<T, BlobError> {
@@ -29,13 +29,13 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What the writing thread has of a content.
+/// The state of a blob that the writing thread needs.
 struct BlobSpool {
     shared: Arc<DiskBlobState>,
     file: Option<contents::TemporaryBlobFile>,
     hasher: Sha256,
     size: u64,
-    /// Full when it is handed over, empty when it comes back.
+    /// Full on its way to the thread, empty on its way back.
     buffer: Vec<u8>,
 }
 
@@ -55,8 +55,13 @@ impl BlobSpool {
         Ok(())
     }
 
-    /// Syncs the content and gives it its name. Where it is there already, this one takes its place: it is as young as
-    /// can be, and sound, which nobody knows of the other.
+    /// Syncs the blob and gives it its final name. An existing file of the same digest is replaced: the new file
+    /// restarts the lifetime, and its content was just hashed, while the old one may be damaged.
+    ///
+    /// The order is fixed. The bytes are synced before the rename, so a power cut never leaves a final name with
+    /// missing content. The check for an existing file, the rename and the correction of the quota happen under
+    /// `naming`: if the cleanup removed the old file in between, its room would be given back twice, and the store
+    /// would hold more than its limit.
     fn name(mut self, taken: QuotaReservation<DiskBlobState>) -> Result<KeptBlob, BlobError> {
         self.write_out()?;
         let kept = KeptBlob {
@@ -80,9 +85,9 @@ impl BlobSpool {
 }
 
 enum SpoolState {
-    /// The spool is here.
+    /// The spool is idle, in this struct.
     Rests(BlobSpool),
-    /// The spool is with the thread that writes.
+    /// The spool is with the writing thread.
     Runs(JoinHandle<Result<BlobSpool, BlobError>>),
     Failed(BlobError),
 }
@@ -153,7 +158,7 @@ impl DiskBlobWriter {
         })
     }
 
-    /// Gives the full buffer away and takes the one that was written before.
+    /// Passes the full buffer to the thread and takes back the empty one.
     async fn hand_over(&mut self) -> Result<(), BlobError> {
         let mut spool = self.resting().await?;
         std::mem::swap(&mut spool.buffer, &mut self.filling);
@@ -163,7 +168,12 @@ impl DiskBlobWriter {
         Ok(())
     }
 
-    /// Waits for what is being written. Until it is there the work stays where a dropped future leaves it.
+    /// Waits for the writing thread and takes the spool.
+    ///
+    /// Callers drop this future when a call is canceled. The handle is therefore awaited in place, inside `self.work`:
+    /// a future dropped while it waits leaves `Runs`, and the next call waits again. Only after the wait is the spool
+    /// moved out, and there is no await between that and the next `Runs`. `Failed` takes its place meanwhile, so that a
+    /// panic in between fails later writes instead of continuing a blob with a gap.
     async fn resting(&mut self) -> Result<BlobSpool, BlobError> {
         if let SpoolState::Runs(handle) = &mut self.work {
             self.work = match handle.await {
@@ -193,7 +203,7 @@ impl DiskBlobWriter {
     }
 
     async fn end(mut self) -> Result<KeptBlob, BlobError> {
-        // One that nothing was written of takes room too.
+        // An empty blob takes room too.
         self.add(&[]).await?;
         let mut spool = self.resting().await?;
         spool.buffer = std::mem::take(&mut self.filling);

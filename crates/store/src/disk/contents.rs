@@ -1,4 +1,4 @@
-//! The files of kept contents: written under a name nobody looks for, then given the one they are found by.
+//! The files of blobs: written under a temporary name, then renamed to their digest.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,15 +10,15 @@ use std::{
 
 use super::{create_private_directories, found, open_existing, remove, sync_parent};
 
-/// A content that is being written. Dropped before it has a name, the file goes.
+/// An unfinished blob. The file is removed if this is dropped before it has its final name.
 pub(crate) struct TemporaryBlobFile {
     file: File,
-    /// `None` once it has its name.
+    /// `None` after the rename.
     path: Option<PathBuf>,
 }
 
 impl TemporaryBlobFile {
-    /// Begins a file in `folder`, for us alone.
+    /// Begins a private file in `folder`.
     pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         let path = folder.join(format!("{:016x}", getrandom::u64()?));
         let file = OpenOptions::new()
@@ -36,12 +36,12 @@ impl TemporaryBlobFile {
         self.file.write_all(bytes)
     }
 
-    /// Its bytes survive a power cut from now on.
+    /// Syncs the bytes, so that they survive a power cut.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Gives it its name, which survives a power cut too.
+    /// Renames the file to its final name, and syncs the name.
     pub(crate) fn name(mut self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             create_private_directories(folder)?;
@@ -56,21 +56,20 @@ impl TemporaryBlobFile {
 
 impl Drop for TemporaryBlobFile {
     fn drop(&mut self) {
-        // One that stays behind is removed when the next host starts.
+        // A file that stays behind is removed when the next host starts.
         if let Some(path) = &self.path {
             let _ = remove(path);
         }
     }
 }
 
-/// A kept content, open for reading.
 pub(crate) struct ContentFile {
     file: File,
     size: u64,
 }
 
 impl ContentFile {
-    /// `None` where there is no such file. Fails on a link.
+    /// `None` if there is no such file. Fails on a link.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let Some(file) = open_existing(path)? else {
             return Ok(None);
@@ -104,15 +103,15 @@ impl ContentFile {
     }
 }
 
-/// A file in a folder, as far as counting and clearing away need it.
+/// A file in a folder: the facts for counting and cleanup.
 pub(crate) struct FolderFile {
     pub(crate) path: PathBuf,
     pub(crate) size: u64,
-    /// How long ago it was written; nothing where that lies in the future.
+    /// The time since the last write; zero if that lies in the future.
     pub(crate) age: Duration,
 }
 
-/// The folders in a folder. Of one that is not there, none.
+/// The folders in a folder; none if the folder is missing.
 pub(crate) fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
@@ -124,7 +123,7 @@ pub(crate) fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The files in a folder. One that goes while they are listed is left out.
+/// The files in a folder. A file that disappears during the listing is left out.
 pub(crate) fn files(folder: &Path) -> io::Result<Vec<FolderFile>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {

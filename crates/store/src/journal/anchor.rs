@@ -1,18 +1,17 @@
-//! The `anchor` table: the last record that went, for whoever checks the rest. The `pruned` record that was
-//! written with it vouches for it; the table is where triggers and checks find it at once.
+//! The `anchor` table: the last removed record, for checks of the rest. The `pruned` record written with it proves it;
+//! the table is for triggers and checks, which need it without a search.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 use toolpost_core::PrunedRange;
 
-/// The last record that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PruneAnchor {
     pub(crate) up_to: u64,
     pub(crate) hash: [u8; 32],
 }
 
-/// `None` where nothing ever went. What no journal wrote is an error of its type.
+/// `None` if no record was ever removed. A row that no journal writes is an error of its type.
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<PruneAnchor>> {
     let mut statement = connection.prepare_cached("SELECT up_to, hash FROM anchor")?;
     let anchor = |row: &rusqlite::Row<'_>| {
@@ -24,7 +23,7 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<PruneAnch
     statement.query_row([], anchor).optional()
 }
 
-/// What a cut up to this number would take.
+/// The records that a cut up to this number would remove.
 pub(super) fn measure(
     connection: &Connection,
     up_to: u64,
@@ -58,7 +57,7 @@ pub(super) fn measure(
     }))
 }
 
-/// Sets the anchor and takes away what lies before it, which the triggers then allow.
+/// Sets the anchor and removes the records up to it; the triggers allow that only after the anchor is set.
 pub(super) fn advance(connection: &Connection, pruned: &PrunedRange) -> rusqlite::Result<()> {
     let up_to = pruned.up_to.cast_signed();
     let set = "INSERT INTO anchor (id, up_to, hash) VALUES (1, ?1, ?2)

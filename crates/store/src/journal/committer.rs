@@ -1,5 +1,5 @@
-//! One transaction of the writer: its strength, its numbers and hashes, what its failure means, and the
-//! copying of the log afterwards.
+//! One transaction of the writer: its durability, its numbers and hashes, the meaning of its failure, and the
+//! checkpoint of the log afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -15,18 +15,17 @@ use super::{
     writer::JournalAppend,
 };
 
-/// Pages in the log (16 MiB) from which it is copied into the database.
+/// The pages of the log (16 MiB) from which it is copied into the database.
 const CHECKPOINT_PAGES: i64 = 4000;
-/// Asking SQLite how long the log is costs about as much as a small commit, so it is not asked every time.
+/// The length of the log costs about as much to find out as a small commit, so it is not checked every time.
 const BATCHES_BETWEEN_LOOKS: u32 = 8;
 
-/// Facets that are written in one transaction.
 const FACETS_TOGETHER: usize = 4096;
 
 /// Facets of committed records that are not in their table yet.
 struct FacetBacklog {
     waiting: Vec<FacetRow>,
-    /// The table may lack some that are not among these.
+    /// The table may lack facets that are not in `waiting`.
     is_behind: bool,
 }
 
@@ -41,21 +40,20 @@ pub(super) struct Committer {
     connection: Connection,
     path: PathBuf,
     max_bytes: u64,
-    /// Always what is committed: the next record's number and hash follow from it.
+    /// The last committed record: the next record's number and hash follow from it.
     head: ChainHead,
-    /// The strength SQLite is set to, unknown before the first batch.
+    /// SQLite's present setting, unknown before the first batch.
     strength: Option<AppendStrength>,
     log: CheckpointSchedule,
-    /// Set for good once the disk failed to sync.
+    /// Set for good after the disk failed to sync.
     lost: Option<JournalError>,
     facets: FacetBacklog,
 }
 
-/// When the log is next copied.
 struct CheckpointSchedule {
     pages: i64,
     copy_at: i64,
-    /// Batches since the length was last asked for.
+    /// Batches since the last check of the length.
     unseen: u32,
 }
 
@@ -76,7 +74,7 @@ impl Committer {
             copy_at: CHECKPOINT_PAGES,
             unseen: 0,
         };
-        // A host that was killed may not have come to it.
+        // A killed host may have left records without facets.
         let facets = FacetBacklog {
             waiting: Vec::new(),
             is_behind: true,
@@ -95,7 +93,7 @@ impl Committer {
         Ok(committer)
     }
 
-    /// All or nothing. Answers with the number of the first record.
+    /// Commits all of the batch or nothing. Returns the number of the first record.
     pub(super) fn commit(&mut self, batch: &[JournalAppend]) -> Result<u64, JournalError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
@@ -113,8 +111,8 @@ impl Committer {
         }
     }
 
-    /// Removes the oldest records with the record that says so, in one transaction. A power cut may take it back
-    /// whole, so it is not synced.
+    /// Removes the oldest records and writes the `pruned` record in one transaction. It is not synced: after a power
+    /// cut the records may be back, together with the old anchor.
     pub(super) fn prune(
         &mut self,
         cut: &RetentionCut,
@@ -122,14 +120,17 @@ impl Committer {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
-        // None that waits may come behind the removal of its record.
+        // Waiting facets must be written first: afterwards a row could name a record that is gone.
         self.follow_with_facets();
         let done = self.demand(AppendStrength::Committed).and_then(|()| {
             self.transact(|this| {
                 let Some(pruned) = anchor::measure(&this.connection, cut.up_to)? else {
                     return Ok((this.head, None));
                 };
-                // First what makes room: a journal at its limit has none for the records that say so.
+                // The order matters. A journal at its limit has no room for the `pruned` record until the old rows are
+                // deleted, so the removal comes first and the record that vouches for it second. One transaction holds
+                // both: a crash between two transactions would leave a chain that begins in the middle without a record
+                // of the reason, and `journal verify` would report a fault.
                 anchor::advance(&this.connection, &pruned)?;
                 let vouches = pruned_record(&pruned, cut.at, &cut.why);
                 let head = this.insert(cut.restated.iter().chain([&vouches]))?;
@@ -140,7 +141,7 @@ impl Committer {
             Ok((head, pruned)) => {
                 self.head = head;
                 if self.facets.is_behind {
-                    // There may be room for them now.
+                    // The removal may have made room for them.
                     self.follow_with_facets();
                 }
                 Ok(pruned)
@@ -149,8 +150,8 @@ impl Committer {
         }
     }
 
-    /// Takes note of what a record that is committed is looked for by. It is written later and with many others: each
-    /// would cost pages of its own in the log, and nobody waits for it.
+    /// Queues the facets of a committed record. They are written later, many at a time: each alone would cost pages of
+    /// its own in the log, and no caller waits for them.
     pub(super) fn note_facets(&mut self, seq: u64, mut record: Record) {
         if let (Some(facets), false) = (record.facets.take(), self.facets.is_behind) {
             let at = record.at;
@@ -170,20 +171,20 @@ impl Committer {
         }
     }
 
-    /// Whether it would be of use to write some while there is nothing else to do.
+    /// Whether there are facets to write while the thread is idle.
     pub(super) fn has_facets_waiting(&self) -> bool {
         !self.facets.waiting.is_empty()
     }
 
-    /// Writes what waits, where nobody waits for it.
+    /// Writes the waiting facets; a failure is only logged, because no caller waits.
     pub(super) fn follow_with_facets(&mut self) {
         if let Err(error) = self.write_facets() {
             tracing::warn!(%error, "the newest calls are looked for in their records, which takes longer");
         }
     }
 
-    /// Writes what waits. Where that fails, the table has stopped following the records, and what it lacks is read
-    /// from them at the next occasion: it never has holes.
+    /// Writes the waiting facets. After a failure the table stays behind, and the missing rows are read from the
+    /// records at the next occasion: the table never has holes.
     pub(super) fn write_facets(&mut self) -> Result<(), JournalError> {
         if self.facets.waiting.is_empty() && !self.facets.is_behind {
             return Ok(());
@@ -192,7 +193,7 @@ impl Committer {
             return Err(lost.clone());
         }
         let mut waiting = std::mem::take(&mut self.facets.waiting);
-        // Neighbours in the index by tool come one after the other, and so share its pages.
+        // Sorted by tool, neighbours in the index share its pages.
         waiting.sort_by(|one, other| one.facets.tool.cmp(&other.facets.tool));
         let is_behind = self.facets.is_behind;
         let written = self.demand(AppendStrength::Committed).and_then(|()| {
@@ -211,7 +212,7 @@ impl Committer {
     }
 
     fn transact<T>(&self, work: impl FnOnce(&Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        // Prepared once: at thousands of small batches a second, parsing `BEGIN` and `COMMIT` shows.
+        // Prepared once: at thousands of small batches a second, the parsing of `BEGIN` and `COMMIT` is measurable.
         self.run("BEGIN IMMEDIATE")?;
         let written = work(self).and_then(|done| self.run("COMMIT").map(|()| done));
         if written.is_err()
@@ -251,15 +252,15 @@ impl Committer {
             AppendStrength::Committed => "NORMAL",
             AppendStrength::Synced => "FULL",
         };
-        // SQLite obeys this pragma while it compiles the statement, so it cannot be a prepared one.
+        // SQLite applies this pragma while it compiles the statement, so it cannot be a prepared one.
         self.connection.pragma_update(None, "synchronous", word)?;
         self.strength = Some(strength);
         Ok(())
     }
 
     fn fail(&mut self, error: &rusqlite::Error) -> JournalError {
-        // The transaction was rolled back when it was dropped. What the chain goes on from is asked of the
-        // database and not remembered: should the two ever differ, the database is right.
+        // `transact` has rolled the batch back. The end of the chain is read from the database and not from memory: if
+        // the two ever differ, the database is right.
         if let Ok(Some(head)) = committed_head(&self.connection) {
             self.head = head;
         }
@@ -276,8 +277,8 @@ impl Committer {
         }
     }
 
-    /// After a failed sync the system may drop the pages it could not write and call the next sync a
-    /// success, so no later promise would be worth anything. A restart reads what is really there.
+    /// After a failed sync the system may drop the pages it could not write and report the next sync as a success, so
+    /// no later promise would hold. A restart reads the records that are really on the disk.
     fn give_up(&mut self, error: &rusqlite::Error) -> JournalError {
         let path = self.path.display();
         let text = format!(
@@ -288,7 +289,8 @@ impl Committer {
         lost
     }
 
-    /// SQLite says the same of its own limit and of the disk's, so the text gives what tells them apart.
+    /// SQLite reports its own limit and a full disk with the same code, so the text gives the numbers that distinguish
+    /// them.
     fn no_room(&self) -> String {
         let pragma = |name| {
             self.connection
@@ -304,7 +306,7 @@ impl Committer {
         )
     }
 
-    /// Copies the log into the database once it is long, so that it can start over at its beginning.
+    /// Copies a long log into the database, so that the log can start over at its beginning.
     pub(super) fn checkpoint_if_due(&mut self) {
         self.log.unseen += 1;
         if self.log.unseen < BATCHES_BETWEEN_LOOKS {
@@ -319,7 +321,7 @@ impl Committer {
         }
         self.log.pages = pages;
         if pages >= self.log.copy_at {
-            // Where a reader is in the way, trying again at every batch would cost two syncs each.
+            // If a reader blocks the copy, a try at every batch would cost two syncs each.
             self.log.copy_at = pages + CHECKPOINT_PAGES;
             self.checkpoint();
         }
@@ -335,7 +337,7 @@ impl Committer {
         }
     }
 
-    /// The last connection also removes the log; where the CLI still reads, copying it is all there is to do.
+    /// The last connection also removes the log; if the CLI still reads, the copy has to suffice.
     pub(super) fn close(mut self) {
         self.follow_with_facets();
         self.checkpoint();
@@ -356,7 +358,7 @@ fn strongest(batch: &[JournalAppend]) -> AppendStrength {
     }
 }
 
-/// `None` where the last row has no hash to go on from.
+/// `None` if the last row has no hash to continue from.
 fn committed_head(connection: &Connection) -> rusqlite::Result<Option<ChainHead>> {
     let mut statement =
         connection.prepare_cached("SELECT seq, hash FROM record ORDER BY seq DESC LIMIT 1")?;
@@ -376,14 +378,14 @@ fn committed_head(connection: &Connection) -> rusqlite::Result<Option<ChainHead>
     Ok(head.map(|(seq, hash)| ChainHead { seq, hash }))
 }
 
-/// How long the log is, after the checkpoint that the pragma names.
+/// The length of the log, after the checkpoint that the pragma names.
 fn log_pages(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     connection
         .prepare_cached(pragma)?
         .query_row([], |row| row.get(1))
 }
 
-/// What an error asks for.
+/// The meaning of an SQLite error for the writer.
 #[derive(Debug, PartialEq)]
 enum CommitErrorMeaning {
     NoRoom,
@@ -397,7 +399,7 @@ fn meaning(error: &rusqlite::Error) -> CommitErrorMeaning {
         return CommitErrorMeaning::Other;
     };
     match (failure.code, failure.extended_code) {
-        // The second: no room for the log's index, the one file SQLite makes longer by other means.
+        // The second code: no room for the log's index, the only file that SQLite extends by other means.
         (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => CommitErrorMeaning::NoRoom,
         (_, ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => CommitErrorMeaning::NumberTaken,
         (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => CommitErrorMeaning::SyncLost,

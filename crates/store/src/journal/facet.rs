@@ -1,9 +1,9 @@
-//! The `facet` table: what calls are looked for by, in rows a tenth the size of the records beside which they
-//! stand. A look through all of them takes a fraction of a second, so only what must be instant has an index.
+//! The `facet` table: the searchable properties of calls, in rows a tenth the size of their records. A scan of all of
+//! them takes a fraction of a second, so only lookups that must be instant have an index.
 //!
-//! The table follows the records in large pieces and without holes. Written with its record, each row would touch a
-//! page of its own in every index and double what a small commit puts into the log; the records say the same, so
-//! nothing is lost with what was not written yet.
+//! The table follows the records in large pieces and without holes. Written together with its record, each row would
+//! touch a page of its own in every index and double the log of a small commit. Facets that were not written yet are
+//! not lost, because the records contain them too.
 
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, Row, ToSql, params};
@@ -18,7 +18,6 @@ use super::{
 pub(super) const INSERT: &str = "INSERT INTO facet (seq, at, session, tool, principal, outcome, correlation) \
                                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
-/// One row.
 pub(crate) struct FacetRow {
     pub(super) seq: u64,
     pub(super) at: Timestamp,
@@ -48,7 +47,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// The last record that the table knows of. It follows the records without holes, so what comes behind this one is not in it yet.
+/// The last record that the table covers. The table follows the records without holes, so no later record is in it yet.
 pub(crate) fn last(connection: &Connection) -> rusqlite::Result<i64> {
     let last: Option<i64> = connection
         .prepare_cached("SELECT max(seq) FROM facet")?
@@ -56,8 +55,7 @@ pub(crate) fn last(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(last.unwrap_or(0))
 }
 
-/// Fills the table from the records that it does not know of: those of a time before it, or of a host that was
-/// killed.
+/// Adds the records that the table lacks: those from before the table existed, or of a killed host.
 pub(super) fn catch_up(connection: &Connection) -> rusqlite::Result<()> {
     let mut insert_one = connection.prepare_cached(INSERT)?;
     behind(connection, |stored, facets| {
@@ -72,7 +70,7 @@ pub(super) fn catch_up(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Shows each record that the table does not know of, with its facets.
+/// Passes each record that the table lacks to a visitor, with its facets.
 fn behind(
     connection: &Connection,
     mut show: impl FnMut(StoredRecord, Facets) -> rusqlite::Result<()>,
@@ -85,7 +83,7 @@ fn behind(
     ))?;
     let mut rows = statement.query([last(connection)?])?;
     while let Some(row) = rows.next()? {
-        // A damaged row is `verify`'s to report; it is not found by what it is.
+        // A damaged row cannot be found by its facets; `verify` reports it.
         let Ok(stored) = decode(row) else { continue };
         let told = match reader.read(&stored.record) {
             Some(told) if !told.is_whole() => from_the_beginning(connection, &stored),
@@ -106,8 +104,8 @@ fn from_the_beginning(connection: &Connection, end: &StoredRecord) -> Option<Bod
     records.iter().map(|row| reader.read(&row.record)).last()?
 }
 
-/// What the table says beside a record, in the columns after the record's own. The outer `None`: there is no row;
-/// the inner one: it is none that the writer wrote.
+/// The facets beside a record, from the columns after the record's own. The outer `None`: there is no row; the inner
+/// one: the row is none that the writer wrote.
 pub(crate) fn beside(
     row: &Row<'_>,
     at: Timestamp,
@@ -138,11 +136,11 @@ fn outcome_of(word: &str) -> Option<Outcome> {
     serde_json::from_value(word.into()).ok()
 }
 
-/// A call stands for itself by its end, or by its beginning where it has none.
+/// A search shows each call by its end, or by its beginning if it has no end.
 const STANDS_FOR_ITS_CALL: &str = "(facet.outcome IS NOT NULL OR NOT EXISTS (
     SELECT 1 FROM record AS other WHERE other.invocation = record.invocation AND other.kind = 'ended'))";
 
-/// Calls, newest first, also those that the table does not know of yet: a host beside this writes it in large pieces.
+/// Calls, newest first, including those that the table lacks: a running host writes it in large pieces.
 pub(crate) fn find_all(
     connection: &Connection,
     query: &Query,
@@ -150,12 +148,11 @@ pub(crate) fn find_all(
     FacetLag::read(connection, query)?.next_page(connection, &mut query.clone())
 }
 
-/// The calls that the table did not know of at one moment. They take parsing, so a search of many pages reads them
-/// once.
+/// The calls that the table lacked at one moment. They have to be parsed, so a search of many pages reads them once.
 pub(crate) struct FacetLag {
-    /// The last record that the table knew of then.
+    /// The last record that the table covered then.
     up_to: u64,
-    /// Those that are wanted, oldest first.
+    /// The matching ones, oldest first.
     calls: Vec<StoredRecord>,
 }
 
@@ -182,8 +179,8 @@ impl FacetLag {
         Ok(Self { up_to, calls })
     }
 
-    /// The next calls, newest first, and then `query` asks for those behind them. The table may have grown since: what
-    /// it got is here.
+    /// The next calls, newest first; `query` then asks for the calls after them. Rows that the table has gained since
+    /// are in here as well.
     pub(crate) fn next_page(
         &mut self,
         connection: &Connection,
@@ -210,7 +207,7 @@ impl FacetLag {
     }
 }
 
-/// Calls that the table knows of, newest first.
+/// The calls in the table, newest first.
 pub(crate) fn find(
     connection: &Connection,
     query: &Query,
@@ -218,7 +215,7 @@ pub(crate) fn find(
     let Some(pattern) = &query.tool else {
         return of_tool(connection, query, None);
     };
-    // Few tools make many calls: the names are looked up in the index, and each one's newest are merged.
+    // Few tools make many calls: the names are read from the index, and the newest calls of each are merged.
     let mut found = Vec::new();
     for tool in tools(connection)?.iter().filter(|tool| pattern.fits(tool)) {
         found.extend(of_tool(connection, query, Some(tool))?);
@@ -228,7 +225,7 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// Every tool that has a call, by jumps through the index.
+/// All tools that have a call, by jumps through the index.
 fn tools(connection: &Connection) -> Result<Vec<String>, JournalReadError> {
     let mut statement = connection.prepare_cached("SELECT min(tool) FROM facet WHERE tool > ?1")?;
     let mut tools: Vec<String> = Vec::new();

@@ -1,5 +1,5 @@
-//! Every question asked of the `record` table, over any connection. The host's lookups and the CLI's
-//! reader share them, so that both see the same.
+//! All queries of the `record` table, over any connection. The host's lookups and the CLI's reader share them, so both
+//! give the same answers.
 
 use rusqlite::{Connection, Params, Row, params};
 use toolpost_core::{GENESIS, JournalHead, RecordKind, SessionPage, StoredRecord};
@@ -15,7 +15,7 @@ macro_rules! select {
 
 const OF_INVOCATION: &str = select!("WHERE invocation = ?1 ORDER BY seq");
 const OF_REQUEST: &str = select!("WHERE session = ?1 AND request = ?2 ORDER BY seq DESC LIMIT 1");
-// The kinds stand here exactly as in the partial indexes, or SQLite would not use them.
+// The kinds must be written exactly as in the partial indexes, or SQLite would not use them.
 const OF_SESSION: &str = select!(
     "WHERE session = ?1 AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1"
 );
@@ -32,7 +32,7 @@ const BETWEEN_WITH_FACETS: &str = concat!(
     "FROM record LEFT JOIN facet ON facet.seq = record.seq ",
     "WHERE record.seq > ?1 AND record.seq <= ?2 ORDER BY record.seq LIMIT ?3"
 );
-// The kinds stand here exactly as in the partial index.
+// The kinds must be written exactly as in the partial index.
 const OF_KIND: &str = select!(
     "WHERE kind IN ('catalog', 'surface', 'pruned') AND kind = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
 );
@@ -84,10 +84,10 @@ pub(crate) fn page(
     all(connection, PAGE, [after, to_limit(limit)])
 }
 
-/// How many records are looked at for one page of a session: some milliseconds of the one thread that looks.
+/// The number of records to look at for one page of a session: some milliseconds of the one thread that reads.
 const SESSION_SPAN: u64 = 20_000;
 
-/// Up to `limit` records of a session with numbers over `after`, oldest first, among the next so many of all.
+/// Up to `limit` records of a session with numbers over `after`, oldest first, among the next [`SESSION_SPAN`] records.
 pub(crate) fn session_page(
     connection: &Connection,
     session: &SessionId,
@@ -96,7 +96,7 @@ pub(crate) fn session_page(
 ) -> Result<SessionPage, JournalReadError> {
     let first = first_seq(connection)?;
     let last = last_seq(connection)?;
-    // What was removed need not be walked over.
+    // Removed numbers are skipped.
     let from = after.max(first.saturating_sub(1));
     let end = from.saturating_add(SESSION_SPAN).min(last).max(after);
     let number = |seq| i64::try_from(seq).unwrap_or(i64::MAX);
@@ -141,7 +141,7 @@ pub(crate) fn of_kind(
     )
 }
 
-/// The number of the oldest record, or the one after the last where there is none.
+/// The number of the oldest record; in an empty journal, the number after the last one.
 pub(crate) fn first_seq(connection: &Connection) -> Result<u64, JournalReadError> {
     let first: Option<i64> = connection
         .prepare_cached(FIRST)?
@@ -149,7 +149,7 @@ pub(crate) fn first_seq(connection: &Connection) -> Result<u64, JournalReadError
     Ok(first.unwrap_or(1).max(0).cast_unsigned())
 }
 
-/// Where the journal ends and begins.
+/// The two ends of the journal.
 pub(crate) fn head(connection: &Connection) -> Result<JournalHead, JournalReadError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
@@ -166,10 +166,10 @@ pub(crate) fn head(connection: &Connection) -> Result<JournalHead, JournalReadEr
     })
 }
 
-/// Shows each of up to `limit` rows between two numbers to `visit`, and tells the number of the last one.
+/// Passes each of up to `limit` rows between two numbers to `visit`, and returns the number of the last one.
 ///
-/// Rows as they are, for a look at damaged ones. The read ends with the call: a journal of many gigabytes
-/// is looked through piece by piece, so that a host beside it can go on cutting its log.
+/// The rows are raw, so that a check can look at damaged ones. The read transaction ends with this call: a journal of
+/// many gigabytes is read piece by piece, so that a running host can checkpoint its log.
 pub(crate) fn rows_between(
     connection: &Connection,
     (after, last): (i64, i64),
@@ -190,11 +190,11 @@ pub(crate) fn rows_between(
     Ok(end)
 }
 
-/// What comes with each row.
+/// Further columns of each row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowExtras {
     Nothing,
-    /// The columns of its facets; empty where it has none.
+    /// The columns of its facets; empty if it has none.
     Facets,
 }
 

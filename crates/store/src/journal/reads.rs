@@ -1,4 +1,4 @@
-//! The two ways the host reads: lookups on the caller's thread, long reads on one of their own.
+//! The host's reads: lookups on the caller's thread, long reads on a thread of their own.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use toolpost_model::BoxFuture;
 
 use super::{row::JournalReadError, thread::JournalThread};
 
-/// Readers that wait for a turn. More wait in front of the queue.
+/// The limit of queued reads. Further readers wait for a place in the queue.
 const QUEUE: usize = 64;
 
 /// Point lookups. One connection serves all: a lookup holds it for microseconds, and more connections
@@ -22,12 +22,12 @@ impl PointLookups {
         Self(Mutex::new(connection))
     }
 
-    /// Asks at once and hands back the answer as a future that is ready.
+    /// Runs the lookup at once and returns the answer as a ready future.
     pub(super) fn answer<'a, T: Send + 'a>(
         &self,
         ask: impl FnOnce(&Connection) -> Result<T, JournalReadError>,
     ) -> BoxFuture<'a, Result<T, JournalError>> {
-        // A panic in between leaves a connection as good as before: reading changes nothing.
+        // A panic in between leaves the connection intact: a read changes nothing.
         let connection = self.0.lock();
         let answer = ask(&connection).map_err(JournalError::from);
         Box::pin(std::future::ready(answer))
@@ -56,7 +56,7 @@ impl LongScans {
     ) -> BoxFuture<'_, Result<T, JournalError>> {
         Box::pin(self.0.ask(move |done| {
             Box::new(move |connection: &Connection| {
-                // The asker may have gone; then there is nobody to read for.
+                // The caller may be gone; the read is then skipped.
                 if !done.is_closed() {
                     let _ = done.send(ask(connection).map_err(JournalError::from));
                 }

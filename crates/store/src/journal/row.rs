@@ -16,7 +16,7 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// The same, where another table is asked with it.
+/// The same, for a query that joins another table.
 macro_rules! columns_of {
     ($table:literal) => {
         concat!(
@@ -51,20 +51,20 @@ pub(super) const INSERT: &str = concat!(
 
 const HASH: usize = 7;
 
-/// Why rows cannot be had.
+/// Why rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalReadError {
-    /// A row that no journal wrote like this.
+    /// A row that no journal writes.
     #[error("record {seq} is damaged: column `{column}` {why}")]
     Damaged {
         /// The row's number, as far as it can be read.
         seq: i64,
         /// The column.
         column: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
-    /// A format in which this cannot be asked.
+    /// The query is not possible in this format.
     #[error(
         "this journal is of an older format, in which calls cannot be looked for\n\
          hint: a host that starts on it brings it up to date"
@@ -106,7 +106,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Takes nothing on faith: a column of another type or length than the writer writes is damage.
+/// Checks every column: a type or length that the writer does not write is damage.
 pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, JournalReadError> {
     let seq = row.get_ref(0)?.as_i64().unwrap_or_default();
     let cell = |place, column| {
@@ -161,7 +161,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, JournalReadError> {
     })
 }
 
-/// The hash a row carries, where the rest of the row may be damaged.
+/// The hash of a row, even if the rest of the row is damaged.
 pub(crate) fn stored_hash(row: &Row<'_>) -> Option<[u8; 32]> {
     row.get_ref(HASH).ok()?.as_blob().ok()?.try_into().ok()
 }

@@ -1,4 +1,4 @@
-//! The database's shape, how it changes from version to version, and how connections to it are set up.
+//! The schema of the database, its migrations, and the setup of connections.
 
 use std::path::Path;
 
@@ -8,18 +8,16 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::Db
 use super::{JournalOpenError, facet};
 use crate::disk;
 
-/// `TPJL`, so that a database of something else is neither read nor changed.
+/// `TPJL`. A database of another program is neither read nor changed.
 const APPLICATION_ID: i32 = 0x5450_4a4c;
 
-/// Each entry leads from the version that is its place in the list to the next. Never edit one that was
-/// released: append another.
+/// The entry at each index migrates from that version to the next. Never edit a released entry: append another.
 const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
-/// `hash` stands before `body`, so that finding the chain's end need not walk through a large body's pages.
+/// `hash` is before `body`, so that reading the chain's end need not follow a large body's pages.
 ///
-/// Every index but the first is partial. A call costs one to three rows, and a row pays only for the
-/// indexes it can be asked by. Changing a row is refused here too, against the honest mistake; against the
-/// other kind there is the chain.
+/// Every index but the first is partial. A call costs one to three rows, and a row pays only for the indexes that can
+/// find it. The triggers refuse changes of a row, against honest mistakes; the chain is the defence against other ones.
 const VERSION_1: &str = "
 CREATE TABLE record (
     seq INTEGER PRIMARY KEY,
@@ -42,11 +40,11 @@ CREATE TRIGGER record_is_not_deleted BEFORE DELETE ON record
 BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 ";
 
-/// What calls are looked for by, and how the oldest records go.
+/// Facets for searches, and the removal of the oldest records.
 ///
-/// Facets stand in a table of their own: a look through all of them then reads a tenth of the file, no old row had
-/// to be rewritten for them, and a record without a call pays nothing. The number of the last record that went is
-/// the one thing that is ever changed, and only forward; what lies before it may be deleted.
+/// Facets are in a table of their own: a scan of all of them then reads a tenth of the file, no old row had to be
+/// rewritten for them, and a record without a call costs nothing extra. The number of the last removed record is the
+/// only value that ever changes, and only forward; records up to it may be deleted.
 const VERSION_2: &str = "
 CREATE TABLE facet (
     seq INTEGER PRIMARY KEY,
@@ -82,12 +80,11 @@ WHEN OLD.seq > coalesce((SELECT up_to FROM anchor), 0)
 BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 ";
 
-/// One writer with many dirty pages at a commit, and readers that look at a few pages each: the host as a
-/// whole is to stay under 20 MB while idle.
+/// One writer with many dirty pages at a commit, and readers that look at a few pages each: the whole host should stay
+/// under 20 MB while idle.
 const WRITER_CACHE_KIB: i64 = 2048;
 const READER_CACHE_KIB: i64 = 1024;
 
-/// What a database says of itself.
 enum DatabaseIdentity {
     Empty,
     Version(usize),
@@ -106,7 +103,7 @@ pub(super) fn open_for_writing(
     })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
-    // Looked at before the first setting, which might already change a foreign file.
+    // Checked before the first setting, because a setting might already change a foreign file.
     let version = known_version(path, &connection)?;
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
@@ -149,8 +146,8 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, JournalOpenErr
     }
 }
 
-/// On a disk that cannot be written SQLite cannot lay out the log's index, even where there is no log. Then
-/// nobody else writes either, and it may take the file as unchanging; but that hides a log, where one is.
+/// On a read-only disk SQLite cannot create the log's index, even where there is no log. There is no other writer on
+/// such a disk either, so the file may be opened as immutable; but that ignores a log, where one exists.
 fn open_as_unchanging(path: &Path, flags: OpenFlags) -> Result<Connection, JournalOpenError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -180,7 +177,7 @@ fn unchanging_address(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
-/// The version of a database that is ours to use, 0 for an empty file.
+/// The version of a Toolpost database, 0 for an empty file.
 fn known_version(path: &Path, connection: &Connection) -> Result<usize, JournalOpenError> {
     let path = path.to_path_buf();
     match identify(connection) {
@@ -216,7 +213,7 @@ fn identify(connection: &Connection) -> rusqlite::Result<DatabaseIdentity> {
     })
 }
 
-/// The last version in which calls could not be looked for.
+/// The last version without searchable facets.
 const WITHOUT_FACETS: usize = 1;
 
 const MIGRATIONS_LEN: usize = MIGRATIONS.len();
@@ -245,9 +242,9 @@ fn set_up_writer(connection: &Connection, max_bytes: u64) -> rusqlite::Result<()
     let pages = (max_bytes / page.max(1)).clamp(1, u64::from(u32::MAX) - 1);
     connection.pragma_update_and_check(None, "max_page_count", pages.cast_signed(), |_| Ok(()))?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
-    // The writer checkpoints by itself, after its answers are out.
+    // The writer checkpoints by itself, after it has sent its answers.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
-    // What a burst or a slow reader made of the log is given back at its next turn.
+    // A log that a burst or a slow reader made long is shortened when it next starts over.
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;
     connection.pragma_update(None, "trusted_schema", false)
 }
@@ -258,13 +255,14 @@ fn set_up_reader(path: &Path, connection: Connection) -> Result<Connection, Jour
     let set = connection
         .pragma_update(None, "cache_size", -READER_CACHE_KIB)
         .and_then(|()| connection.pragma_update(None, "trusted_schema", false))
-        // With partial indexes a plan would depend on the values, and be made anew for each of them.
+        // With partial indexes a plan would depend on the values, and SQLite would prepare it again for each of them.
         .and_then(|()| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true));
     set.map_err(|source| sqlite_error(path, source))?;
     Ok(connection)
 }
 
-/// The names of tables, indexes and triggers that are missing, added or unlike what the file's version makes.
+/// The names of tables, indexes and triggers that are missing, additional or different from those of the file's
+/// version.
 pub(crate) fn schema_differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let fresh = Connection::open_in_memory()?;
     for migration in &MIGRATIONS[..version(connection)?] {
@@ -280,13 +278,13 @@ pub(crate) fn schema_differences(connection: &Connection) -> rusqlite::Result<Ve
     Ok(names)
 }
 
-/// The version of a journal that was opened: an older one is read as it is.
+/// The version of an open journal; an older one is read without a migration.
 fn version(connection: &Connection) -> rusqlite::Result<usize> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(usize::try_from(version).unwrap_or(0).min(MIGRATIONS_LEN))
 }
 
-/// Whether a journal is of a version that has facets and an anchor.
+/// Whether the journal's version has facets and an anchor.
 pub(crate) fn has_facets(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(version(connection)? > WITHOUT_FACETS)
 }

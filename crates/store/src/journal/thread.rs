@@ -1,4 +1,4 @@
-//! A thread of the journal, with the queue of what it is to do.
+//! A thread of the journal and its queue of jobs.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use toolpost_core::JournalError;
 
-/// A thread that takes jobs from a queue. Dropping this ends it once the queue is empty.
+/// A thread that takes jobs from a queue. Dropping this ends the thread once the queue is empty.
 pub(super) struct JournalThread<J> {
     name: &'static str,
     /// Taken by `drop`.
@@ -17,7 +17,7 @@ pub(super) struct JournalThread<J> {
 }
 
 impl<J: Send + 'static> JournalThread<J> {
-    /// Starts a thread that works until its queue ends.
+    /// Starts a thread that works until its queue is closed.
     pub(super) fn start(
         name: &'static str,
         most: usize,
@@ -38,7 +38,7 @@ impl<J: Send + 'static> JournalThread<J> {
         self.queue.as_ref().ok_or(JournalError::Closed)
     }
 
-    /// Queues the job that sends its answer to where it is told, and waits for that.
+    /// Queues a job and waits for its answer.
     pub(super) async fn ask<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<Result<T, JournalError>>) -> J,

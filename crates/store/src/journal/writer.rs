@@ -1,7 +1,7 @@
-//! The writer: one thread that takes everything waiting, commits it at once and answers everybody.
+//! The writer: one thread that takes all waiting records, commits them at once and answers every caller.
 //!
-//! Group commit is what makes the durability table affordable: a sync takes milliseconds whether one
-//! record or a thousand wait for it. Order, numbers and chain come from this thread alone.
+//! Group commit makes durable records affordable: a sync takes milliseconds, whether one record or a thousand wait for
+//! it. Order, numbers and chain come from this thread alone.
 
 mod inbox;
 
@@ -18,40 +18,37 @@ use toolpost_model::{BoxFuture, SessionId};
 use super::{JournalOpenError, committer::Committer, thread::JournalThread};
 use inbox::{InboxArrival, WriterInbox};
 
-/// Appends that wait in the queue, and the most one transaction takes.
+/// The limit of queued appends, and of appends in one transaction.
 const QUEUE: usize = 1024;
-/// A transaction ends early at this many bytes, so that a burst of large records does not become a log of
-/// gigabytes that nothing can cut before the commit.
+/// A transaction ends early at this many bytes. Otherwise a burst of large records would become a log of gigabytes,
+/// which cannot be checkpointed before the commit.
 const BATCH_BYTES: usize = 4 << 20;
-/// SQLite's own limit for a row is 1 GB. A single record near it is a mistake, and the mistake of one caller
-/// must not fail the batch of the others, so it is caught before the queue.
+/// SQLite's own limit for a row is 1 GB. A single record near it is a mistake of one caller and must not fail the batch
+/// of the others, so it is refused before the queue.
 const LONGEST_BODY: usize = 64 << 20;
-/// After so long without anything to do, what calls are looked for by is written: whoever looks for them beside a
-/// host that is quiet has it in its table.
+/// After so long without a job the facets are written, so that a search beside a quiet host finds them in their table.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// A record, and who waits for it.
+/// A record to append, and its caller.
 pub(super) struct JournalAppend {
     pub(super) record: Record,
     pub(super) strength: AppendStrength,
     done: oneshot::Sender<Result<u64, JournalError>>,
 }
 
-/// The oldest records are to go, and who waits for it.
+/// A removal of the oldest records, and its caller.
 struct JournalPrune {
     cut: RetentionCut,
     done: oneshot::Sender<Result<Option<PrunedRange>, JournalError>>,
 }
 
-/// What the thread is asked to do.
 enum JournalWriterJob {
     Append(JournalAppend),
     Prune(JournalPrune),
-    /// What calls are looked for by is to be in its table.
+    /// Write the waiting facets to their table.
     WriteFacets(oneshot::Sender<Result<(), JournalError>>),
 }
 
-/// The handle the journal holds.
 pub(super) struct JournalWriter(JournalThread<JournalWriterJob>);
 
 impl JournalWriter {
@@ -70,8 +67,10 @@ impl JournalWriter {
             })
     }
 
-    /// The record is in the queue when this returns, except where the queue is full; so appends made one
-    /// after the other keep their order even if nobody polls in between.
+    /// Queues the record before it returns, unless the queue is full, and not when the future is first polled. So
+    /// appends of one caller keep their order even if their futures are polled later or in another order, and a caller
+    /// that drops the future does not take the record back: the call's end stays in the journal although the caller is
+    /// gone.
     pub(super) fn append(
         &self,
         record: Record,
@@ -83,12 +82,12 @@ impl JournalWriter {
         }
     }
 
-    /// Resolves when all that was appended before is in the table of what calls are looked for by.
+    /// Resolves when the facets of all earlier appends are in their table.
     pub(super) async fn write_facets(&self) -> Result<(), JournalError> {
         self.0.ask(JournalWriterJob::WriteFacets).await
     }
 
-    /// In the same queue: what was appended before is there when the oldest go.
+    /// Uses the same queue, so all earlier appends are committed before the removal.
     pub(super) fn prune(
         &self,
         cut: RetentionCut,
@@ -131,10 +130,11 @@ fn enqueue(
     })
 }
 
-/// Why a record cannot be kept, whatever the state of the journal.
+/// Why a record cannot be stored, whatever the state of the journal.
 fn unfit(record: &Record) -> Option<JournalError> {
     let length = record.body.len();
-    // To the chain an empty session is none, so the file holds none: else one could be made of the other.
+    // The chain hashes an empty session like a missing one, so the file must not hold one: else one could be replaced
+    // by the other without a trace.
     let is_empty = |session: &SessionId| session.as_str().is_empty();
     if length > LONGEST_BODY {
         Some(JournalError::TooLong {
@@ -154,7 +154,7 @@ fn refused<'a>(error: JournalError) -> BoxFuture<'a, Result<u64, JournalError>> 
     Box::pin(std::future::ready(Err(error)))
 }
 
-/// Ends when every sender is gone and the queue is empty.
+/// Ends when all senders are dropped and the queue is empty.
 fn run(mut committer: Committer, inbox: mpsc::Receiver<JournalWriterJob>) {
     let mut inbox = WriterInbox::new(inbox);
     let mut jobs = Vec::with_capacity(QUEUE);
@@ -192,7 +192,7 @@ fn write(committer: &mut Committer, waiting: &mut Vec<JournalAppend>) {
         answer(waiting.drain(..count), &outcome, |seq, record| {
             committer.note_facets(seq, record);
         });
-        // After the answers: this and copying the log take tens of milliseconds, and nobody needs to wait.
+        // After the answers: facets and checkpoints take tens of milliseconds, and no caller needs to wait for them.
         committer.write_facets_if_due();
         committer.checkpoint_if_due();
     }
@@ -208,15 +208,15 @@ fn batch_length(waiting: &[JournalAppend]) -> usize {
     fits.count()
 }
 
-/// A failed batch fails as a whole. Trying its records one by one would help no one: what can fail here (the
-/// disk, its space) fails each of them, and slowly.
+/// A failed batch fails as a whole. The possible faults (the disk, its space) would fail each record too, so a try of
+/// single records would only take longer.
 fn answer(
     batch: impl Iterator<Item = JournalAppend>,
     outcome: &Result<u64, JournalError>,
     mut written: impl FnMut(u64, Record),
 ) {
     for (append, place) in batch.zip(0..) {
-        // A caller that went away has left its record; it is in the journal all the same.
+        // A caller that disconnected gets no answer; its record is in the journal all the same.
         let _ = append.done.send(outcome.clone().map(|first| first + place));
         if let Ok(first) = outcome {
             written(first + place, append.record);

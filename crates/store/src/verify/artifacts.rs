@@ -1,4 +1,4 @@
-//! The kept results that records name: looked for, and hashed again.
+//! The artifacts that records name: found, and hashed again.
 
 use std::{collections::HashMap, path::Path};
 
@@ -10,30 +10,30 @@ use toolpost_model::ContentDigest;
 use super::{ArtifactsPlace, JournalFlaw, check::JournalCheck};
 use crate::disk;
 
-/// Bytes that are read at a time.
+/// Bytes of one read.
 const PIECE: usize = 256 << 10;
 
-/// What came of the kept results.
+/// The outcome of the check of artifacts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArtifactCounts {
-    /// How many different contents the records name.
+    /// The number of different blobs that the records name.
     pub named: u64,
-    /// How many of them are there and what they were.
+    /// The number of blobs that exist and match their digest.
     pub intact: u64,
-    /// How many are gone because they were kept long enough.
+    /// The number of blobs that were removed after their lifetime.
     pub expired: u64,
-    /// How many bytes were hashed.
+    /// The number of hashed bytes.
     pub bytes: u64,
 }
 
-/// Contents by digest: the same may be named by many records.
+/// The named blobs by digest: many records may name the same one.
 #[derive(Default)]
 pub(super) struct ReferencedBlobs(HashMap<ContentDigest, BlobReference>);
 
 struct BlobReference {
     /// The first record that names it.
     seq: u64,
-    /// When it was last named, and so last written.
+    /// The last time that a record named it, and so the time of its last write.
     last: Timestamp,
     size: u64,
 }
@@ -63,7 +63,7 @@ pub(super) fn check(
     let total = named.values().map(|naming| naming.size).sum();
     check.counts().named = named.len() as u64;
     let mut done = 0;
-    // By the records that name them, so that the first bad one is found first.
+    // In the order of the records, so that the first bad one is reported first.
     let mut named: Vec<(ContentDigest, BlobReference)> = named.into_iter().collect();
     named.sort_unstable_by_key(|(digest, naming)| (naming.seq, *digest));
     for (digest, naming) in named {

@@ -1,4 +1,4 @@
-//! What is known while a check goes through the records.
+//! The state of a check on its way through the records.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::journal::{
     JournalReadError, anchor::PruneAnchor, decode, facet, query::RowExtras, stored_hash,
 };
 
-/// A file that is wrong everywhere need not be described everywhere.
+/// A file with faults everywhere need not list them all.
 const MOST_PROBLEMS: usize = 1000;
 
-/// Where in its life a call is, as far as the records go.
+/// The state of a call, from the records so far.
 #[derive(Clone, Copy, PartialEq)]
 enum CheckedCallState {
     Open,
@@ -28,16 +28,16 @@ pub(super) struct JournalCheck {
     report: VerifyReport,
     calls: HashMap<InvocationId, CheckedCallState>,
     facets: FacetReader,
-    /// The last record whose facets are in their table.
+    /// The last record that the facet table covers.
     facets_up_to: u64,
-    /// The head that must be there, until it was seen.
+    /// The head to find, until it is seen.
     awaited: Option<SealedHead>,
-    /// Kept results that records name; `None` where nobody wants to know.
+    /// The blobs that records name; `None` without a check of artifacts.
     pub(super) named: Option<ReferencedBlobs>,
-    /// The number the next row should have.
+    /// The expected number of the next row.
     next: u64,
-    /// The hash the next row builds on; unknown after a hole or a row whose hash cannot be read. It is the
-    /// stored one, not the computed one, so that one changed row is one problem and not the whole rest.
+    /// The hash that the next row builds on; unknown after a hole or a row with an unreadable hash. It is the stored
+    /// hash, not the computed one, so that one changed row is one fault and does not fail the whole rest of the chain.
     previous: Option<[u8; 32]>,
 }
 
@@ -62,7 +62,7 @@ impl JournalCheck {
             calls: HashMap::new(),
             facets: FacetReader::default(),
             facets_up_to: 0,
-            // A journal without a record has a head too.
+            // An empty journal has a head too.
             awaited: awaited.filter(|head| *head != SealedHead::NOTHING),
             named: wants_artifacts.then(ReferencedBlobs::default),
             next: 1,
@@ -87,7 +87,7 @@ impl JournalCheck {
         }
     }
 
-    /// At the record that could not be read any more.
+    /// Notes a flaw at the present record.
     pub(super) fn found_here(&mut self, what: JournalFlaw) {
         self.found(self.next, what);
     }
@@ -96,7 +96,7 @@ impl JournalCheck {
         self.facets_up_to = u64::try_from(seq).unwrap_or(0);
     }
 
-    /// Where the records begin. A host beside the check may have removed some of those that were not read yet.
+    /// Starts at the oldest record. A running host may have removed some of those that were not read yet.
     pub(super) fn begin_at(&mut self, anchor: Option<PruneAnchor>) {
         let Some(PruneAnchor { up_to, hash }) = anchor else {
             return;
@@ -168,7 +168,7 @@ impl JournalCheck {
             self.found(*seq, JournalFlaw::Chain);
         }
         let told = self.facets.read(record);
-        // What was read as facets is a JSON object.
+        // Only a JSON object can be read for facets.
         if told.is_none() && !record.has_object() {
             self.found(*seq, JournalFlaw::Body);
         }
@@ -176,7 +176,7 @@ impl JournalCheck {
             let kept = facet::beside(row, record.at, record.session_id.as_ref());
             let agree = match (&told, kept) {
                 (None, None) => true,
-                // The table follows the records in large pieces.
+                // The table may lack the newest records, because it follows them in large pieces.
                 (Some(told), None) => !told.is_whole() || *seq > self.facets_up_to,
                 (Some(told), Some(Some(kept))) => told.agree_with(&kept),
                 (None, Some(_)) | (Some(_), Some(None)) => false,
@@ -196,7 +196,7 @@ impl JournalCheck {
     }
 
     fn visit_call(&mut self, seq: u64, id: InvocationId, kind: RecordKind) {
-        // An answer may come when the call that asked has ended and its caller was told to come again.
+        // An answer may come after the call that asked has ended, with advice to its caller to call again.
         if kind == RecordKind::Decided {
             return;
         }

@@ -1,57 +1,57 @@
-//! What a check can find.
+//! The findings of a check.
 
 use jiff::Timestamp;
 use toolpost_model::{ContentDigest, InvocationId};
 
 use super::{ArtifactCounts, SealedHead};
 
-/// One thing that is wrong.
+/// One fault.
 #[derive(Debug)]
 pub struct VerifyProblem {
-    /// The record it was found at, 0 where it concerns the file.
+    /// The record with the fault; 0 for the file itself.
     pub seq: u64,
-    /// What it is.
+    /// The kind of the fault.
     pub what: JournalFlaw,
 }
 
-/// What can be wrong with a journal.
+/// A kind of fault in a journal.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum JournalFlaw {
-    /// Rows are gone.
+    /// Rows are missing.
     #[error("records {first} to {last} are missing")]
     Missing {
-        /// The first that is not there.
+        /// The first missing number.
         first: u64,
-        /// The last that is not there.
+        /// The last missing number.
         last: u64,
     },
-    /// A row that cannot stand where it stands.
+    /// A row with an impossible number.
     #[error("a record has the number {number}, and numbers begin at 1")]
     Number {
         /// The number.
         number: i64,
     },
-    /// A row that should have gone.
+    /// A row that should have been removed.
     #[error("a record stands before the place up to which records were removed")]
     BeforeAnchor,
-    /// Records went, and no record says so.
+    /// Records were removed, and no record states it.
     #[error("records up to {up_to} were removed, and no `pruned` record vouches for it")]
     Unvouched {
-        /// The last that is gone.
+        /// The last removed number.
         up_to: u64,
     },
-    /// Records went, and where the rest begins is no longer noted.
+    /// Records were removed, and the anchor is gone.
     #[error("it tells that records up to {up_to} were removed, and the file no longer notes it")]
     AnchorLost {
-        /// The last that is gone.
+        /// The last removed number.
         up_to: u64,
     },
-    /// A value no journal writes.
+    /// A value that no journal writes.
     #[error("column `{column}` {why}")]
     Column {
         /// The column.
         column: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
     /// This record or the one before it was changed after it was written.
@@ -60,45 +60,45 @@ pub enum JournalFlaw {
     /// The body does not parse.
     #[error("the body is not a JSON object")]
     Body,
-    /// The table for searching says something else than the record.
+    /// The facet table differs from the record.
     #[error("what the call is looked for by is not what its records say")]
     Facets,
-    /// The call had ended before.
+    /// The call ended twice.
     #[error("call `{0}` ends a second time")]
     SecondEnd(InvocationId),
-    /// The call had ended before.
+    /// The call has a record after its end.
     #[error("call `{0}` goes on after its end")]
     AfterEnd(InvocationId),
-    /// The chain is not the one that was sealed.
+    /// The sealed head is not in the chain.
     #[error("the sealed head `{0}` is not in the record: records were cut off or replaced")]
     Head(SealedHead),
-    /// A kept result is not there, and should be.
+    /// An artifact is missing before the end of its lifetime.
     #[error("the kept result `{0}` is missing")]
     ArtifactMissing(ContentDigest),
-    /// A kept result is not what was recorded.
+    /// An artifact differs from its digest.
     #[error("the kept result `{0}` was changed")]
     ArtifactChanged(ContentDigest),
-    /// A kept result cannot be read.
+    /// An artifact cannot be read.
     #[error("the kept result `{digest}` cannot be read: {why}")]
     ArtifactUnreadable {
-        /// Which.
+        /// Its digest.
         digest: ContentDigest,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
-    /// A table, index or trigger differs from what this version makes.
+    /// A table, index or trigger differs from the schema of this version.
     #[error("`{name}` is missing from the database, changed or foreign to it")]
     Schema {
         /// Its name.
         name: String,
     },
-    /// The file's own structure is broken, or an index disagrees with its table.
+    /// The file's own structure is damaged, or an index disagrees with its table.
     #[error("the database is damaged: {0}")]
     Storage(String),
 }
 
 impl JournalFlaw {
-    /// Whether it may have to do with how the oldest records went.
+    /// Whether it may concern the removal of the oldest records.
     pub(super) fn concerns_removal(&self) -> bool {
         match self {
             Self::Missing { .. }
@@ -122,49 +122,49 @@ impl JournalFlaw {
     }
 }
 
-/// What a check comes to.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyConclusion {
-    /// Nothing is wrong.
+    /// No fault.
     Clean,
-    /// Nothing is wrong with what is there, and the sealed head cannot be looked for.
+    /// No fault in the present records, but the sealed head cannot be checked.
     CannotTell,
-    /// Something is wrong.
+    /// At least one fault.
     Broken,
 }
 
-/// What a check found.
+/// The report of a check.
 #[derive(Debug)]
 pub struct VerifyReport {
-    /// How many records there are.
+    /// The number of records.
     pub records: u64,
-    /// How many calls they tell of.
+    /// The number of calls in them.
     pub invocations: u64,
-    /// When the first was written.
+    /// The time of the first record.
     pub first: Option<Timestamp>,
-    /// When the last was written.
+    /// The time of the last record.
     pub last: Option<Timestamp>,
-    /// The last record by number and hash: worth keeping elsewhere, as it vouches for all before it.
+    /// The last record by number and hash. A copy elsewhere proves all records up to it.
     pub head: SealedHead,
     /// The number of the last record that was removed, 0 where none was.
     pub removed_up_to: u64,
-    /// Nothing speaks against their having been removed by a host: the anchor is vouched for, and nothing was changed.
+    /// No sign that the removal was not by a host: a record vouches for the anchor, and nothing was changed.
     pub removal_is_sound: bool,
-    /// The sealed head that was asked for is gone with the oldest records, or may be, where its number was not noted.
-    /// It can vouch for nothing any more.
+    /// The requested sealed head was removed with the oldest records, or may have been, if it has no number. It cannot
+    /// prove anything any more.
     pub removed_head: Option<SealedHead>,
-    /// Calls that have not ended, oldest first. Beside a running host, calls in flight are among them.
+    /// Calls that have not ended, oldest first. Beside a running host, they include running calls.
     pub open_invocations: Vec<InvocationId>,
-    /// The kept results that were looked for.
+    /// The outcome of the check of artifacts.
     pub artifacts: ArtifactCounts,
-    /// What is wrong, the first bad record first, and then what concerns the file; the first thousand.
+    /// The faults, first by record, then those of the file; at most a thousand.
     pub problems: Vec<VerifyProblem>,
-    /// How many more there are.
+    /// The number of further faults.
     pub problems_left_out: u64,
 }
 
 impl VerifyReport {
-    /// What it comes to.
+    /// The verdict.
     pub fn verdict(&self) -> VerifyConclusion {
         if !self.problems.is_empty() {
             VerifyConclusion::Broken
@@ -175,12 +175,12 @@ impl VerifyReport {
         }
     }
 
-    /// True where nothing is wrong and everything that was asked could be checked.
+    /// Whether there is no fault and every requested check was possible.
     pub fn is_clean(&self) -> bool {
         self.verdict() == VerifyConclusion::Clean
     }
 
-    /// The first record that is not as it was written.
+    /// The first record with a fault.
     pub fn first_bad(&self) -> Option<u64> {
         self.problems
             .iter()

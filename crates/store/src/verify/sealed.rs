@@ -1,10 +1,10 @@
-//! The head of a journal, as it is kept elsewhere.
+//! The head of a journal, as operators store it elsewhere.
 
 use std::{fmt, str::FromStr};
 
 use toolpost_core::GENESIS;
 
-/// A record by its number and hash. Written `SEQ:HASH`; of a head that was noted without its number, the hash alone.
+/// A record by its number and hash. Written `SEQ:HASH`, or the hash alone for a head without its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedHead {
     /// The number, where it was noted.

@@ -1,4 +1,4 @@
-//! Keeps the events it hears.
+//! A handler that keeps all events.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 use toolpost_amplifier::{HookFailure, HookHandler, HookRegistry, HookResult};
 use toolpost_model::BoxFuture;
 
-/// A handler that lets everything pass and remembers it. Clones share what they remember.
+/// A handler that lets every event pass and keeps it. Clones share their events.
 #[derive(Clone, Debug, Default)]
 pub struct EventRecorder(Arc<Mutex<Vec<(String, Value)>>>);
 
 impl EventRecorder {
-    /// Hears every event of a registry, after the other handlers.
+    /// Subscribes to every event of a registry, after the other handlers.
     pub fn listen(&self, hooks: &HookRegistry) {
         hooks.register("*", i32::MAX, "event-recorder", self.clone());
     }
 
-    /// Everything it heard, in order.
+    /// All events, in order.
     pub fn events(&self) -> Vec<(String, Value)> {
         self.0.lock().clone()
     }
 
-    /// The names of what it heard, in order.
+    /// The names of all events, in order.
     pub fn names(&self) -> Vec<String> {
         self.0
             .lock()
@@ -41,7 +41,7 @@ impl EventRecorder {
             .collect()
     }
 
-    /// Forgets everything.
+    /// Drops all events.
     pub fn clear(&self) {
         self.0.lock().clear();
     }

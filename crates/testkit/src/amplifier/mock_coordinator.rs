@@ -1,4 +1,4 @@
-//! A real coordinator for a session that no host has.
+//! A real coordinator for a session without a host.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use toolpost_amplifier::{
 };
 use toolpost_model::SessionId;
 
-/// A real coordinator, of the session `test-session`, that can be told to stop.
+/// A real coordinator of the session `test-session`, which a test can cancel.
 pub struct MockCoordinator {
     coordinator: Coordinator,
     switch: CancelSwitch,
@@ -60,7 +60,7 @@ impl MockCoordinator {
         toolpost_amplifier::Tool::execute(&*found, input).await
     }
 
-    /// The names that tools were mounted under, in order, whether they are still there or not.
+    /// The names of all mounted tools, in order, including those that were unmounted.
     pub fn mount_history(&self) -> Vec<String> {
         let mounted = |change: MountChange| match change {
             MountChange::Mounted { name, .. } => Some(name),
@@ -73,7 +73,7 @@ impl MockCoordinator {
             .collect()
     }
 
-    /// The names of tools that were taken away, in order.
+    /// The names of unmounted tools, in order.
     pub fn unmount_history(&self) -> Vec<String> {
         let unmounted = |change: MountChange| match change {
             MountChange::Mounted { .. } => None,
@@ -86,7 +86,7 @@ impl MockCoordinator {
             .collect()
     }
 
-    /// Tells the session to stop.
+    /// Cancels the session.
     pub fn cancel(&self) {
         self.switch.cancel();
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use toolpost_amplifier::{Tool, ToolError, ToolResult};
 use toolpost_model::BoxFuture;
 
-/// A tool with a fixed answer that remembers what it was given. Clones share what they remember.
+/// A tool with a fixed answer that keeps its inputs. Clones share them.
 #[derive(Clone, Debug)]
 pub struct MockTool {
     name: String,
@@ -29,7 +29,7 @@ impl MockTool {
         }
     }
 
-    /// What it answers instead.
+    /// Replaces the answer.
     #[must_use]
     pub fn answering(mut self, answer: Result<ToolResult, ToolError>) -> Self {
         self.answer = answer;
@@ -41,7 +41,7 @@ impl MockTool {
         self.inputs.lock().len()
     }
 
-    /// What it was given, in order.
+    /// The inputs, in order.
     pub fn inputs(&self) -> Vec<Value> {
         self.inputs.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Calls are found by what they are, newest first, each once.
+//! Searches find calls by their facets, newest first, each once.
 
 use jiff::Timestamp;
 use toolpost_core::{Facets, Journal, Query, Record, RecordKind, ToolQueryPattern};

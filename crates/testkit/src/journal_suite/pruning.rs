@@ -1,4 +1,4 @@
-//! The oldest records go, and the chain still holds.
+//! The oldest records are removed, and the chain still holds.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -63,7 +63,7 @@ fn cut(up_to: u64) -> RetentionCut {
     }
 }
 
-/// What was written before this day goes; it is day 100.
+/// Removes the records from before this day; today is day 100.
 async fn prune_before<J: Journal>(journal: &J, before: i64) -> PruneReport {
     prune_unneeded(journal, before, &needed()).await
 }
@@ -83,7 +83,7 @@ async fn prune_unneeded<J: Journal>(
         .expect("prune")
 }
 
-/// Removes the records up to a number, some of which are there.
+/// Removes the records up to a number, of which some must exist.
 async fn cut_up_to<J: Journal>(journal: &J, up_to: u64) -> PrunedRange {
     let pruned = journal.prune(cut(up_to)).await.expect("prune");
     pruned.expect("something goes")
@@ -208,7 +208,7 @@ async fn what_is_still_needed_stays<J: Journal>(journal: &J) {
     put(journal, on(2, call_record(RecordKind::Started, open))).await;
     put(journal, on(3, call_record(RecordKind::Ended, done))).await;
     put(journal, end(4)).await;
-    // The open call keeps the end of the other one, which so keeps its beginning.
+    // The open call protects the end of the other call, which in turn protects its own beginning.
     let report = prune_before(journal, 5).await;
     assert_eq!(
         report,
@@ -221,7 +221,7 @@ async fn what_is_still_needed_stays<J: Journal>(journal: &J) {
     assert_eq!(seqs(journal).await, [2, 3, 4, 5, 6]);
 }
 
-/// A call goes as a whole or not at all: its beginning has what was asked, and the request it is known by.
+/// A call is removed as a whole or not at all: its beginning has the request and the key that identifies a repeat.
 async fn no_call_is_divided<J: Journal>(journal: &J) {
     let request = on(1, request_record("s", "r", 1));
     let call = request.invocation_id.expect("it is a call's");
@@ -248,7 +248,7 @@ async fn no_call_is_divided<J: Journal>(journal: &J) {
     assert_eq!((report.records, report.up_to, report.held), (4, 5, None));
 }
 
-/// Where there is always some call under way, the cut goes through one of them at last.
+/// If some call is always running, the cut finally divides one.
 async fn calls_without_a_pause_do_not_keep_everything<J: Journal>(journal: &J) {
     let mut before = InvocationId::new();
     put(journal, on(1, call_record(RecordKind::Started, before))).await;
@@ -268,7 +268,7 @@ async fn calls_without_a_pause_do_not_keep_everything<J: Journal>(journal: &J) {
     );
 }
 
-/// Somebody may still repeat a request of the last days, and is to get its answer.
+/// A request of the last days may still be repeated, and must get its first answer.
 async fn what_was_written_lately_stays<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     put(journal, end(99)).await;
@@ -364,7 +364,7 @@ async fn catalogs_and_surfaces_are_told_again<J: Journal>(journal: &J) {
     assert_eq!(places, [2, 3, 5, 6], "{told:?}");
     assert_eq!(told[3]["n"], 2);
     assert_eq!(told[0]["restated"]["at"], day(1).to_string());
-    // Told again once more, they keep the place they first had.
+    // Restated a second time, they keep their original number.
     put(journal, end(97)).await;
     let later = RetentionExemptions {
         now: day(300),

@@ -1,4 +1,4 @@
-//! Where questions wait and answers go: a host in this process, or one that runs beside it.
+//! The open questions of a host and its answers: a host in this process, or a running one.
 
 use std::fmt;
 
@@ -16,7 +16,6 @@ use crate::client::{HostClient, HostEventStream, HostStreamEvent};
 pub(crate) enum ApprovalDesk {
     /// A host in this process.
     Own(OwnDesk),
-    /// A running one.
     Running(RunningDesk),
 }
 
@@ -25,33 +24,33 @@ pub(crate) struct OwnDesk {
     host: Host,
     by: Principal,
     changes: watch::Receiver<u64>,
-    /// Questions that are none of this desk's business.
+    /// Questions that this desk ignores.
     left_out: Vec<InvocationId>,
 }
 
-/// The desk of a host that runs beside this process: one connection for answers, one that hears of changes.
+/// The desk of a running host: one connection for answers, a second one for changes.
 pub(crate) struct RunningDesk {
     client: HostClient,
     feed: HostEventStream,
-    /// What waits, as far as the feed has told.
+    /// The open questions, as the feed reported them.
     known: Vec<PermissionRequest>,
 }
 
-/// Why an answer was not taken.
+/// The refusal of an answer.
 #[derive(Debug)]
 pub(crate) struct VerdictRefusal {
     pub(crate) kind: VerdictRefusalKind,
     message: String,
 }
 
-/// What to do about it.
+/// The reaction to a refused answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VerdictRefusalKind {
     /// The question is no longer there.
     Gone,
-    /// The arguments do not fit.
+    /// The arguments do not fit the schema.
     BadArguments,
-    /// Another answer may be taken.
+    /// Another answer may be accepted.
     Other,
 }
 
@@ -64,7 +63,7 @@ impl fmt::Display for VerdictRefusal {
 impl std::error::Error for VerdictRefusal {}
 
 impl VerdictRefusal {
-    /// From the answer of a running host.
+    /// Reads the error in a running host's answer.
     pub(crate) fn from_error_body(body: &Value) -> Self {
         let error = &body["error"];
         let kind = match error["code"].as_str().unwrap_or_default() {
@@ -111,8 +110,8 @@ impl From<ApprovalError> for VerdictRefusal {
 }
 
 impl ApprovalDesk {
-    /// The desk of a host in this process, where `by` answers. Questions that already wait there are left out:
-    /// whoever starts a host for one call is not to be asked about the calls of others.
+    /// The desk of a host in this process, with answers in the name of `by`. Questions that are already open there are
+    /// left out: a host that was started for one call must not prompt about the calls of others.
     pub(crate) fn for_new_questions(host: &Host, by: Principal) -> Self {
         let left_out = host
             .approvals()
@@ -139,7 +138,7 @@ impl ApprovalDesk {
         })
     }
 
-    /// The desk of a running host: `client` for answers, a second connection to hear of changes.
+    /// The desk of a running host: `client` for answers, a second connection for changes.
     pub(crate) async fn connect_running(
         client: HostClient,
         listening: HostClient,
@@ -152,7 +151,7 @@ impl ApprovalDesk {
         }))
     }
 
-    /// What waits for an answer, oldest first.
+    /// The open questions, oldest first.
     pub(crate) fn pending(&mut self) -> Vec<PermissionRequest> {
         let mut pending = match self {
             Self::Own(own) => {
@@ -167,7 +166,7 @@ impl ApprovalDesk {
         pending
     }
 
-    /// Answers; gives what became of the question, as a running host tells it.
+    /// Answers a question; returns the outcome as a running host reports it.
     pub(crate) async fn decide(
         &mut self,
         id: InvocationId,
@@ -186,7 +185,8 @@ impl ApprovalDesk {
         }
     }
 
-    /// Resolves when something changed since [`pending`](Self::pending) looked. May be dropped and asked again.
+    /// Resolves when the questions changed since the last [`pending`](Self::pending). Dropping this future loses
+    /// nothing.
     pub(crate) async fn wait_for_change(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Own(own) => own.changes.changed().await.context("the host has ended"),
@@ -211,7 +211,7 @@ impl RunningDesk {
                     serde_json::from_str(&data).context(unreadable)?;
                 self.known.retain(|known| known.ask_id != ask_id);
             }
-            // An event this version does not know is none of its business.
+            // An event that this version does not know is ignored.
             _ => {}
         }
         Ok(())
@@ -223,7 +223,7 @@ struct QuestionClosedEvent {
     ask_id: InvocationId,
 }
 
-/// What waits for an answer at a running host.
+/// The open questions of a running host.
 pub(crate) async fn list(client: &mut HostClient) -> anyhow::Result<Vec<PermissionRequest>> {
     let (status, mut body) = client
         .json(Method::GET, "/approvals", String::new())
@@ -235,7 +235,7 @@ pub(crate) async fn list(client: &mut HostClient) -> anyhow::Result<Vec<Permissi
         .context("the running host's questions cannot be read")
 }
 
-/// Answers a question of a running host; gives what became of it.
+/// Answers a question of a running host; returns the outcome.
 pub(crate) async fn decide(
     client: &mut HostClient,
     id: InvocationId,

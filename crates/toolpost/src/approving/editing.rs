@@ -1,4 +1,4 @@
-//! Changing the arguments of a call before it is allowed, in the user's own editor.
+//! Editing the arguments of a call before it is allowed, in the user's own editor.
 
 use serde_json::Value;
 use toolpost_model::{ApprovalScope, ArgumentChange, PermissionRequest, Verdict};
@@ -9,17 +9,16 @@ use crate::{
     terminal::{printable, spelled_out},
 };
 
-/// What came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ArgumentEditOutcome {
-    /// The call was allowed with other arguments; what became of the question.
+    /// The call was allowed with other arguments; the outcome of the question.
     Allowed(Value),
-    /// Nothing was decided; the question still waits.
+    /// The question is still open.
     Kept,
 }
 
-/// Has the arguments edited until the host takes them or the person gives up: by leaving them as they are, by an
-/// empty file, or by a no to another try. Without a terminal there is one try.
+/// Lets the user edit the arguments until the host accepts them or the user gives up: by leaving them unchanged, by an
+/// empty file, or by declining another try. Without a terminal there is one try.
 pub(crate) async fn edit(
     desk: &mut ApprovalDesk,
     mut tty: Option<&mut ControllingTerminal>,
@@ -92,7 +91,7 @@ fn read(text: &str, before: &Value) -> EditedArguments {
     }
 }
 
-/// The arguments that an answer gave other values, a line each.
+/// The changed arguments in an answer, one line each.
 pub(crate) fn changes(decided: &Value) -> Vec<String> {
     let changes: Vec<ArgumentChange> =
         serde_json::from_value(decided["decided"]["changed_arguments"].clone()).unwrap_or_default();

@@ -1,19 +1,19 @@
-//! Questions by the part of their id that people type.
+//! Finds questions by the part of their id that users type.
 
 use toolpost_model::{InvocationId, PermissionRequest};
 
 use crate::exit::UsageError;
 
-/// How many digits people are shown. The end of an id differs where its beginning is the time.
+/// The digits that are shown. Ids begin with the time, so only their ends differ.
 const SHORT: usize = 8;
 
-/// The end of an id, enough to tell questions apart.
+/// The end of an id, long enough to be unique among open questions.
 pub(crate) fn short(id: InvocationId) -> String {
     let hex = id.to_hex();
     hex[hex.len() - SHORT..].to_owned()
 }
 
-/// The one question whose id begins or ends so.
+/// The one question with an id that begins or ends so.
 pub(crate) fn find<'a>(
     questions: &'a [PermissionRequest],
     typed: &str,

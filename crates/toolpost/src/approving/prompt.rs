@@ -1,5 +1,5 @@
-//! Asking on the terminal, one question at a time. A question that is answered elsewhere disappears; nothing here
-//! holds up the host.
+//! Prompts on the terminal, one question at a time. A question that is answered elsewhere disappears. The prompt never
+//! blocks the host.
 
 use std::{collections::HashSet, io};
 
@@ -30,19 +30,19 @@ const HELP: &str = "\
   l            later: leave it for `toolpost approvals`
 ";
 
-/// Tells others who draw on the terminal when a question stands there.
+/// Notifies other writers on the terminal when a question is shown there.
 pub(crate) type PromptPhaseListener = Box<dyn Fn(PromptPhase) + Send>;
 
-/// Whether the terminal is taken.
+/// The phase of a prompt, for other writers on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptPhase {
     /// A question is about to be shown.
     Begins,
-    /// It is gone.
+    /// The question disappeared.
     Ends,
 }
 
-/// The terminal to ask on, where there is one and it may be used.
+/// The terminal for prompts, if there is one and the configuration permits it.
 pub(crate) fn terminal(config: &ApprovalsConfig) -> Option<ControllingTerminal> {
     if config.prompt {
         ControllingTerminal::open()
@@ -51,7 +51,7 @@ pub(crate) fn terminal(config: &ApprovalsConfig) -> Option<ControllingTerminal> 
     }
 }
 
-/// Asks on the terminal of a host that serves, until told to stop.
+/// Prompts on the terminal of a serving host until it is stopped.
 pub(crate) fn spawn(host: &Host, tty: ControllingTerminal) -> JoinHandle<()> {
     let desk = ApprovalDesk::of(host, Principal::operator("terminal"));
     tokio::spawn(async move {
@@ -61,7 +61,7 @@ pub(crate) fn spawn(host: &Host, tty: ControllingTerminal) -> JoinHandle<()> {
     })
 }
 
-/// Asks until the host or the terminal is gone.
+/// Prompts until the host or the terminal is gone.
 pub(crate) async fn run(
     mut desk: ApprovalDesk,
     mut tty: ControllingTerminal,
@@ -103,12 +103,11 @@ enum PromptOutcome {
     Later,
 }
 
-/// What came of a prompt.
 enum PromptReply {
     Line(String),
-    /// Nobody wants to answer now.
+    /// The terminal was closed, or its user gave up.
     End,
-    /// There is nothing left to answer.
+    /// The question was answered elsewhere.
     Gone,
 }
 
@@ -153,7 +152,7 @@ impl QuestionPrompt<'_> {
         }
     }
 
-    /// Does what was typed. `None`: ask again.
+    /// Runs a typed command. `None`: prompt again.
     async fn run_typed_command(&mut self, typed: &str) -> anyhow::Result<Option<PromptOutcome>> {
         let (word, rest) = typed.split_once(' ').unwrap_or((typed, ""));
         let rest = rest.trim();
@@ -208,7 +207,7 @@ impl QuestionPrompt<'_> {
         self.decide(verdict, &styled(GREEN, what)).await
     }
 
-    /// Allows the like of the call too, by one of the suggested rules.
+    /// Allows similar calls too, by one of the suggested rules.
     async fn allow_more(
         &mut self,
         scope: ApprovalScope,
@@ -302,7 +301,7 @@ impl QuestionPrompt<'_> {
         }
     }
 
-    /// An answer the host did not take; anything else than that ends the asking.
+    /// Reports an answer that the host refused. Any other failure ends the prompts.
     async fn report_refusal(
         &mut self,
         error: anyhow::Error,
@@ -322,7 +321,7 @@ impl QuestionPrompt<'_> {
         Ok(gone.then_some(PromptOutcome::Answered))
     }
 
-    /// Waits for a line, but not past the end of the question.
+    /// Waits for a line, at most until the question ends.
     async fn ask(&mut self, prompt: &str) -> anyhow::Result<PromptReply> {
         self.write_prompt_text(prompt).await?;
         let id = self.question.ask_id;

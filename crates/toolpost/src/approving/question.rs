@@ -1,5 +1,5 @@
-//! A question as a person reads it before the answer. Everything in it comes from an agent, so nothing in it may
-//! hide: see [`spelled_out`].
+//! The text of a question for an operator. All of it comes from an agent, so invisible characters must show: see
+//! [`spelled_out`].
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ use crate::terminal::{BOLD, DIM, YELLOW, spelled_out, styled};
 /// How much of long arguments is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuestionDetailLevel {
-    /// All of it, however long.
+    /// All of it at any length.
     Whole,
-    /// As much as a screen bears; what is missing is counted.
+    /// As much as fits a screen; the rest is counted.
     ForPrompt,
 }
 
@@ -28,7 +28,7 @@ const PROMPT_WIDTH: usize = 2_000;
 /// Characters of the summary in a list.
 const LIST_WIDTH: usize = 100;
 
-/// One line in a list: id, time left, who, tool, what.
+/// One line in a list: id, time left, caller, tool, summary.
 pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
     let summary = cut(&spelled_out(&question.summary), LIST_WIDTH);
     let waiting = if question.waiting == 1 {
@@ -44,7 +44,7 @@ pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
     )
 }
 
-/// Everything a person should see before answering.
+/// The facts that an operator needs for the answer.
 pub(crate) fn card(
     question: &PermissionRequest,
     now: Timestamp,
@@ -206,7 +206,7 @@ impl QuestionCard {
         }
     }
 
-    /// What really confines its process, as far as the host knows it.
+    /// The actual confinement of its process, as far as the host can tell.
     fn sandbox(&mut self, plan: Option<&SandboxPlan>, effects: &Effects) {
         match (plan, effects.confined) {
             (Some(plan), _) if plan.missing.is_empty() && plan.lack.is_none() => {
@@ -223,7 +223,7 @@ impl QuestionCard {
         }
     }
 
-    /// The files that the answer is for, and those that changed since the same was asked before.
+    /// The files that the answer covers, and those that changed since an earlier question about the same call.
     fn programs(&mut self, question: &PermissionRequest) {
         for file in &question.programs {
             self.line("file", &placed_file(file));
@@ -244,7 +244,7 @@ impl QuestionCard {
             "asked by",
             &format!("{reason}{}", place.unwrap_or_default()),
         );
-        // Of one command alone it goes without saying.
+        // For a single command the subject is obvious.
         if let Some(subject) = decision
             .subject
             .as_ref()
@@ -264,7 +264,7 @@ impl QuestionCard {
     }
 }
 
-/// A file as the command names it, with its real place where the name tells another.
+/// A file as the command names it, with its real path if that differs.
 fn placed_file(file: &ProgramFile) -> String {
     let name = spelled_out(&file.name);
     let path = spelled_out(&file.path);
@@ -286,7 +286,7 @@ pub(crate) fn placed(rule: &RuleRef) -> String {
     )
 }
 
-/// How long the question still waits, in words.
+/// The time left for the answer, in words.
 pub(crate) fn left(question: &PermissionRequest, now: Timestamp) -> String {
     let seconds = question.expires_at.duration_since(now).as_secs().max(0);
     match seconds {

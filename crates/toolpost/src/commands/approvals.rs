@@ -1,4 +1,4 @@
-//! `toolpost approvals`: what waits for a person's answer, and the answer, which goes through the running host.
+//! `toolpost approvals`: the open questions, and answers to them through the running host.
 
 mod answer;
 mod rules;
@@ -26,19 +26,19 @@ pub(crate) struct ApprovalsArgs {
 
 #[derive(Subcommand)]
 enum ApprovalsCommand {
-    /// List the questions that wait for an answer; the same as no command
+    /// List the open questions; the default without a subcommand
     List(show::ApprovalListArgs),
-    /// One question with everything there is to know before answering it
+    /// Show one question with all its details
     Show(show::ApprovalShowArgs),
-    /// Say yes: this once, for the session, or remembered; with other arguments if need be
+    /// Allow the call: once, for the session, or with a remembered rule; with other arguments if need be
     Allow(answer::AllowArgs),
-    /// Say no, and why
+    /// Deny the call, with a reason
     Deny(answer::DenyArgs),
-    /// Answer questions on the terminal as they come
+    /// Prompt for open questions on the terminal as they arrive
     Watch(watch::ApprovalWatchArgs),
-    /// List the rules that answers left behind
+    /// List the remembered rules
     Rules(rules::RulesArgs),
-    /// Take a remembered rule back
+    /// Delete a remembered rule
     Forget(rules::ForgetArgs),
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: ApprovalsArgs) -> anyhow::Result<CliExit> {
     }
 }
 
-/// The host that the questions wait at.
+/// The running host with the questions.
 async fn host(place: &PlaceArgs) -> anyhow::Result<(HostClient, WorkspacePaths)> {
     let place = settings::locate(place)?;
     match reach::running(&place.data_dir).await? {

@@ -1,5 +1,5 @@
-//! `toolpost artifacts`: kept results, read from the data directory itself, beside a running host or without one, and
-//! removed from it while none runs.
+//! `toolpost artifacts`: reads kept results directly from the data directory, with or without a running host, and
+//! removes them while none runs.
 
 mod get;
 mod list;
@@ -23,7 +23,7 @@ pub(crate) struct ArtifactsArgs {
 enum ArtifactsCommand {
     /// Write a kept result to standard output or to a file
     Get(get::GetArgs),
-    /// The newest kept results
+    /// List the newest kept results
     List(list::ArtifactListArgs),
     /// Remove the oldest kept results while no host runs
     Prune(prune::ArtifactPruneArgs),
@@ -65,7 +65,7 @@ impl ArtifactReader {
     }
 }
 
-/// What the end of a call says of what it kept, and the tool that it was a call of.
+/// The artifacts in the last record of a call, and the tool of the call.
 fn kept_by(row: &StoredRecord) -> Option<(Option<ToolId>, Vec<ArtifactRef>)> {
     if row.record.kind != RecordKind::Ended {
         return None;

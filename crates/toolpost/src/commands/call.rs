@@ -27,33 +27,32 @@ const LONGEST_TIMEOUT: f64 = 86_400.0;
 pub(crate) struct CallArgs {
     /// The tool, by name or id
     tool: String,
-    /// Arguments: `key=value` as the schema wants it, `key:=JSON` as JSON
+    /// Arguments: `key=value` in the type of the schema, `key:=JSON` as JSON
     #[arg(value_name = "KEY=VALUE")]
     words: Vec<String>,
     /// Print the whole result as JSON; with a value, also take the arguments from it: `-` for standard input,
     /// `@FILE` for a file, or the object itself
     #[arg(long, value_name = "INPUT", num_args = 0..=1, default_missing_value = "")]
     json: Option<String>,
-    /// Stop the call when it has run so many seconds; where a host runs, wait no longer than that for approval or a free
-    /// slot either, unless `--patience` is given
+    /// Stop the call after this many seconds of work. With a running host, also limit the wait for approval or a free
+    /// slot to that time, unless `--patience` is given
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
-    /// Where a host runs, wait at most so many seconds for approval or a free slot. The question stays open: after a yes,
-    /// the same command runs the call
+    /// With a running host, wait at most this many seconds for approval or a free slot. The question stays open: after
+    /// an approval, the same command runs the call
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["connect", "no_prompt"])]
     patience: Option<f64>,
-    /// Call on another A2E host: its address, or the command that starts it and talks over standard input and
-    /// output
+    /// Call on another A2E host: its address, or the command that starts it and uses standard input and output
     #[arg(long, value_name = "URL|COMMAND")]
     connect: Option<String>,
-    /// A file that holds the token for `--connect`; without it, TOOLPOST_TOKEN is looked at
+    /// A file with the token for `--connect`; by default TOOLPOST_TOKEN
     #[arg(long, value_name = "FILE", requires = "connect")]
     token_file: Option<PathBuf>,
     /// Call in a session of the running host, as its owner: the session's page and its agent see the call
     #[arg(long, value_name = "ID", conflicts_with = "connect")]
     session: Option<String>,
-    /// Do not wait for approval. Where a host runs, a call that needs it ends `approval_pending` and its question stays
-    /// open; otherwise it is denied
+    /// Do not wait for approval. With a running host, a call that needs it ends as `approval_pending` and its question
+    /// stays open; otherwise it is denied
     #[arg(long)]
     no_prompt: bool,
     #[command(flatten)]
@@ -72,7 +71,7 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<CliExit> {
             );
         }
     }
-    // What can be seen to be wrong without the tool is told before modules are fetched and processes started for it.
+    // Mistakes that are visible without the tool are reported before modules are fetched and processes started.
     match &input {
         Some(_) if !call.words.is_empty() => return Err(both_kinds()),
         Some(_) => {}
@@ -96,7 +95,7 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<CliExit> {
     }
     let outcome = tokio::select! {
         outcome = run_on(&mut host, &call, input) => outcome,
-        // The record is to say that the call was stopped, not that its host vanished.
+        // The record should show that the call was stopped, not that its host vanished.
         _ = tokio::signal::ctrl_c() => Err(CallInterruptedError.into()),
     };
     host.close().await;
@@ -112,7 +111,7 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<CliExit> {
     Ok(result.outcome.into())
 }
 
-/// `--json path=x` reads as a flag followed by an argument, so that is what it means.
+/// The parser reads `--json path=x` as a flag with a value, but it means a flag followed by an argument.
 fn json_input(given: Option<String>, words: &mut Vec<String>) -> anyhow::Result<Option<String>> {
     match given {
         None => Ok(None),
@@ -136,7 +135,7 @@ async fn run_on(
     call: &CallArgs,
     input: Option<String>,
 ) -> anyhow::Result<(ToolResult, String)> {
-    // A person who names a tool has seen it; the look also tells what the arguments should be.
+    // An operator who names a deferred tool has seen it. This request also returns the schema of the arguments.
     let schema = host.schema(&call.tool).await?;
     let text = match input {
         Some(text) => text,
@@ -165,7 +164,7 @@ async fn run_on(
     outcome
 }
 
-/// The question that a call was not waited for with.
+/// The open question of a call that was not waited for.
 fn pending_question(result: &ToolResult) -> Option<InvocationId> {
     let error = result
         .error
@@ -192,7 +191,7 @@ fn both_kinds() -> anyhow::Error {
     UsageError("arguments come either as `key=value` or as JSON, not both".into()).into()
 }
 
-/// Content on stdout, everything else on stderr.
+/// Prints the content on stdout, everything else on stderr.
 fn print(result: &ToolResult) {
     for piece in &result.content {
         match (piece, piece.reading(), piece.encoded()) {
@@ -228,7 +227,7 @@ fn print(result: &ToolResult) {
     }
 }
 
-/// What is said beside the content: what a reader of it would not know, and why there is none.
+/// The remarks beside the content: facts that it does not show, and the reason if it is missing.
 fn aside(result: &ToolResult) -> Vec<String> {
     let warning = styled(YELLOW, "warning:");
     let remarks = result.remarks();
@@ -263,7 +262,7 @@ fn aside(result: &ToolResult) -> Vec<String> {
     lines
 }
 
-/// A terminal gets text that cannot harm it; a pipe gets the bytes.
+/// Text made harmless for a terminal; a pipe gets the bytes unchanged.
 fn shown(text: &str) -> std::borrow::Cow<'_, str> {
     use std::io::IsTerminal as _;
     if std::io::stdout().is_terminal() {

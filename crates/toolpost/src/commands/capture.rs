@@ -1,4 +1,4 @@
-//! `toolpost capture -- COMMAND`: runs an agent against a host that records, and keeps the recording in a file.
+//! `toolpost capture -- COMMAND`: runs an agent against a recording host, and saves the recording in a file.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -18,19 +18,19 @@ use crate::{
     settings, terminal,
 };
 
-/// How long calls that still run get to finish when the command has ended.
+/// How long running calls may take to finish after the end of the command.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct CaptureArgs {
-    /// The cassette file; written anew, whole or not at all
+    /// The cassette file, which is either complete or unchanged
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The agent; it finds the host in `TOOLPOST_URL` and `TOOLPOST_TOKEN`
+    /// The agent; TOOLPOST_URL and TOOLPOST_TOKEN lead it to the host
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -38,11 +38,11 @@ pub(crate) struct CaptureArgs {
 pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<CliExit> {
     let mut settings = settings::resolve(&arguments.settings, &arguments.policy)?;
     settings.warnings().for_each(terminal::warn);
-    // Before anything is opened: a signal that comes early must find a listener.
+    // Before anything is opened: an early signal must find its handler.
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     toolpost_sandbox::harden_host();
-    // Trust and rules were read from the workspace's own data directory; the record is a new one.
+    // Trust and rules come from the workspace's own data directory; the record is a new one.
     let record = environment::create_temporary_data_dir()?;
     settings.config.data_dir = Some(record.path().to_owned());
     settings.config.http.listen = ([127, 0, 0, 1], 0).into();
@@ -66,7 +66,8 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<CliExit> {
     let code = loop {
         tokio::select! {
             code = agent.end() => break code?,
-            // A terminal tells both of them; what the agent makes of it is its own affair.
+            // A terminal sends Ctrl-C to all processes in the foreground, so the agent has the signal already and
+            // reacts to it in its own way. SIGTERM reaches this process alone and is passed on.
             _ = interrupt.recv() => {}
             _ = terminate.recv() => agent.send_stop_signal(),
         }

@@ -1,4 +1,4 @@
-//! `toolpost connect CLIENT`: what to run or paste so that an MCP client finds this host.
+//! `toolpost connect CLIENT`: the command or text that lets an MCP client find this host.
 
 mod clients;
 
@@ -19,16 +19,16 @@ use clients::{AgentClient, ClientTransport, ConnectRecipe};
 
 #[derive(Args)]
 pub(crate) struct ConnectArgs {
-    /// The client; without one, all of them are listed
+    /// The client; by default all clients are listed
     #[arg(value_name = "CLIENT")]
     client: Option<AgentClient>,
-    /// Let the client start a host of its own and talk to it over pipes
+    /// Let the client start a host of its own and use pipes
     #[arg(long, conflicts_with = "http")]
     stdio: bool,
-    /// Let the client come to the host that `toolpost serve` runs; the default where the client can
+    /// Connect the client to the host that `toolpost serve` runs; the default if the client supports it
     #[arg(long)]
     http: bool,
-    /// What the client calls this host
+    /// The client's name for this host
     #[arg(long, value_name = "NAME", default_value = "toolpost")]
     name: String,
     /// Print JSON
@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-/// The text to use goes to standard output; where to put it is talk.
+/// The text to use goes to stdout, the place to put it to stderr.
 fn show(client: AgentClient, recipe: &ConnectRecipe) {
     anstream::eprintln!("{}", styled(BOLD, client.title()));
     if let Some(command) = &recipe.command {
@@ -106,7 +106,7 @@ fn show(client: AgentClient, recipe: &ConnectRecipe) {
             "put this into"
         };
         anstream::eprintln!("{}", styled(DIM, format!("{or} {}:", recipe.file)));
-        // With a command there is one text to take, and that is it.
+        // With a command there is only one text to copy.
         match recipe.command {
             Some(_) => anstream::eprintln!("{snippet}"),
             None => say!("{snippet}"),
@@ -134,10 +134,10 @@ fn list(as_json: bool) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-/// The name stands in commands and files of others, unquoted.
+/// The name is used unquoted in commands and files of other programs.
 fn check_name(name: &str) -> Result<(), UsageError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // A dash in front would make it a flag.
+    // A leading dash would make it a flag.
     match !name.is_empty()
         && name.len() <= 64
         && !name.starts_with('-')
@@ -153,7 +153,7 @@ fn check_name(name: &str) -> Result<(), UsageError> {
 fn pipes(arguments: &ConnectArgs, settings: &CommandSettings) -> ClientTransport {
     let program = environment::program_path().map(|path| path.display().to_string());
     let mut words = vec!["serve".to_owned(), "--stdio".to_owned(), "mcp".to_owned()];
-    // The client starts it in a folder of its own.
+    // The client starts the host in a folder of its own.
     words.extend([
         "--workspace".to_owned(),
         settings.place.workspace.display().to_string(),
@@ -186,15 +186,15 @@ fn pipes(arguments: &ConnectArgs, settings: &CommandSettings) -> ClientTransport
     }
 }
 
-/// The host that the client would come to.
+/// The host for the client.
 enum HostReachability {
     Listens(SocketAddr),
-    /// One runs, but its client started it and talks to it over pipes.
+    /// A host runs, but its client started it and uses pipes.
     OnPipes,
     Nobody,
 }
 
-/// Looks where the other commands look, so that they and the client meet the same host.
+/// Searches like the other commands do, so that they and the client use the same host.
 async fn look_for_host(settings: &CommandSettings) -> anyhow::Result<HostReachability> {
     let place = &settings.place;
     let Some((_, facts)) = reach::running(&place.data_dir).await? else {
@@ -212,7 +212,7 @@ impl HostReachability {
             Self::Listens(at) => *at,
             Self::OnPipes | Self::Nobody => settings.config.http.listen,
         };
-        // Nobody can come to "all addresses", but this machine is one of them.
+        // "All addresses" is no destination, but this machine is one of them.
         match at {
             SocketAddr::V4(v4) if v4.ip().is_unspecified() => at.set_ip(Ipv4Addr::LOCALHOST.into()),
             SocketAddr::V6(v6) if v6.ip().is_unspecified() => at.set_ip(Ipv6Addr::LOCALHOST.into()),
@@ -221,7 +221,7 @@ impl HostReachability {
         ClientTransport::Address(format!("http://{at}/mcp"))
     }
 
-    /// What whoever sets the client up should know.
+    /// A remark for the operator who sets the client up.
     fn word(&self, over_pipes: bool) -> Option<&'static str> {
         match (over_pipes, self) {
             (true, Self::Nobody) | (false, Self::Listens(_)) => None,

@@ -1,4 +1,4 @@
-//! `toolpost doctor`: is everything in place?
+//! `toolpost doctor`: checks that everything is in place.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    /// It may repeat what stands in a configuration.
+    /// A finding with text that may come from a configuration, redacted.
     fn new_redacted(state: DoctorFindingLevel, what: &'static str, text: &str) -> Self {
         Self {
             state,
@@ -178,7 +178,7 @@ async fn examine(settings: &CommandSettings) -> Vec<DoctorFinding> {
     findings
 }
 
-/// What the running host offers, what of it is not there, and what its operator should know about names and rules.
+/// The tools of the running host, those that are missing, and its remarks about names and rules.
 async fn tools_of(mut host: ReachedHost) -> Vec<DoctorFinding> {
     let filter = ToolFilter {
         include_deferred: true,
@@ -212,7 +212,7 @@ async fn tools_of(mut host: ReachedHost) -> Vec<DoctorFinding> {
     std::iter::once(found).chain(notices).collect()
 }
 
-/// Every file that counts, and every one that should and cannot.
+/// Every file in force, and every file that could not be read.
 fn configuration(settings: &CommandSettings) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for file in &settings.files {
@@ -246,7 +246,7 @@ fn data_dir(settings: &CommandSettings) -> DoctorFinding {
         return DoctorFinding::bad("record", error.to_string());
     }
     match DataDir::at(path) {
-        // Opening writes, so a full or read-only disk shows here and not at the first call.
+        // Opening writes, so a full or read-only disk shows here instead of at the first call.
         Ok(_) => match DataDir::open(path) {
             Ok(_) | Err(DataDirError::InUse { .. }) => {
                 DoctorFinding::good("record", path.display().to_string())
@@ -294,7 +294,7 @@ fn journal(settings: &CommandSettings) -> DoctorFinding {
     }
 }
 
-/// What this machine can confine, found by trying it now.
+/// The sandbox of this machine, found by a test run.
 fn sandbox(settings: &CommandSettings) -> DoctorFinding {
     let Some(program) = environment::this_program() else {
         return DoctorFinding::bad(
@@ -334,12 +334,12 @@ fn sandbox(settings: &CommandSettings) -> DoctorFinding {
     }
 }
 
-/// A hook of the configuration. Whether its files are there, the dry start tells.
+/// A hook of the configuration. The dry start checks its files.
 fn hook(hook: &HookConfig) -> DoctorFinding {
     DoctorFinding::good("hook", hooks::described(hook))
 }
 
-/// Opens everything a host opens, on a journal in memory, and counts the tools.
+/// Opens everything that a host opens, on a journal in memory, and counts the tools.
 async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
     let (config, native) = settings.read_only_config();
     let config = reach::with_servers_started(config);
@@ -383,7 +383,7 @@ async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
     }
 }
 
-/// The MCP servers of a configuration: how each is doing, and what is pinned of it.
+/// The MCP servers of a configuration: the state of each, and its pins.
 fn server_findings(settings: &CommandSettings, reports: &[SourceReport]) -> Vec<DoctorFinding> {
     let mcp = &settings.config.mcp;
     let pins = DataDir::at(&settings.place.data_dir)

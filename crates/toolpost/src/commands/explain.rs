@@ -1,4 +1,4 @@
-//! `toolpost explain`: what would happen to a call, or what happened to one, and why.
+//! `toolpost explain`: the expected or recorded course of a call, with the reasons.
 
 mod layers;
 
@@ -17,9 +17,9 @@ use crate::{
 
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
-    /// A tool, or the id of a call that was made
+    /// A tool, or the id of a recorded call
     what: String,
-    /// Arguments of the call to be explained, as for `call`
+    /// Arguments of the call to explain, as for `call`
     #[arg(value_name = "KEY=VALUE")]
     words: Vec<String>,
     /// Print JSON

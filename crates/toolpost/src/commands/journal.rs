@@ -1,5 +1,5 @@
-//! `toolpost journal`: read and check the record. Reads the database directly, beside a running host or
-//! without one: a reader needs no host, and the record must be readable when the host is not.
+//! `toolpost journal`: reads and checks the record. It reads the database directly, with or without a running host:
+//! the record must be readable when the host is down.
 
 mod export;
 mod filters;
@@ -35,21 +35,21 @@ pub(crate) struct JournalArgs {
 
 #[derive(Subcommand)]
 enum JournalCommand {
-    /// The newest records
+    /// Show the newest records
     Tail(tail::TailArgs),
-    /// Calls by tool, caller, outcome, time or words in them, newest first
+    /// Search calls by tool, caller, outcome, time or words, newest first
     Search(search::JournalSearchArgs),
-    /// One call: its stages, decision, timing and result
+    /// Show one call: its stages, decision, timing and result
     Show(JournalShowArgs),
-    /// The record as lines for other programs: all of it, a session, a time, a call
+    /// Export the record, or a part of it, as lines for other programs
     Export(export::ExportArgs),
-    /// Check that no record was changed, removed or added, and that kept results are what they were
+    /// Check that no record was changed, removed or added, and that kept results are unchanged
     Verify(verify::VerifyArgs),
-    /// Sync the record to disk and print its head, to keep where the host cannot write
+    /// Sync the record to disk and print its head, for safekeeping where the host cannot write
     Seal(seal::SealArgs),
-    /// Remove the oldest records while no host runs, so that the rest can still be checked
+    /// Remove the oldest records while no host runs; the rest can still be checked
     Prune(prune::JournalPruneArgs),
-    /// Serve a recorded session as a host: same tools, same answers, and nothing runs
+    /// Serve a recorded session as a host: same tools, same answers, without running any tool
     Replay(replay::ReplayArgs),
 }
 
@@ -61,7 +61,7 @@ impl JournalArgs {
 
 #[derive(Args)]
 struct JournalShowArgs {
-    /// The call
+    /// The id of the call
     id: InvocationId,
     /// Print the records as JSON
     #[arg(long)]
@@ -106,13 +106,13 @@ fn journal_of(place: &WorkspacePaths) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// A journal, and the folder of the kept results that its records name.
+/// A journal, and the folder of its kept results.
 struct JournalPaths {
     journal: PathBuf,
     blobs: PathBuf,
 }
 
-/// The record of a workspace, or a copy of one: its file, or the folder it lies in.
+/// The record of a workspace, or a copy of one: its file, or the file's folder.
 fn files(elsewhere: Option<&Path>, place: &PlaceArgs) -> anyhow::Result<JournalPaths> {
     let journal = match elsewhere {
         Some(folder) if folder.is_dir() => folder.join("journal.db"),

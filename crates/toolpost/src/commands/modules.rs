@@ -1,4 +1,4 @@
-//! `toolpost modules`: the modules of mount plans, and what of them is kept on this machine.
+//! `toolpost modules`: the modules of mount plans, and their copies on this machine.
 
 mod fetching;
 mod list;
@@ -24,20 +24,20 @@ pub(crate) struct ModulesArgs {
 
 #[derive(Subcommand)]
 enum ModulesCommand {
-    /// What the plans name, from where, and whether it is here
+    /// List the modules of the plans, their sources, and whether they are here
     List(WhichArgs),
-    /// Fetch what is not here yet, with its packages, so that a host can start without a network
+    /// Fetch missing modules with their packages, so that a host can start without a network
     Fetch(WhichArgs),
-    /// Fetch again what may have changed since: branches, and packages
+    /// Fetch again what may have changed: branches, and packages
     Update(WhichArgs),
-    /// Remove what was fetched
+    /// Remove fetched modules
     Remove(remove::RemoveArgs),
 }
 
-/// Which modules, of which plans.
+/// The modules, and their plans.
 #[derive(Args)]
 struct WhichArgs {
-    /// Only these modules; without any, all that the plans name
+    /// Only these modules; by default all modules of the plans
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Print JSON
@@ -47,18 +47,18 @@ struct WhichArgs {
     plans: PlanArgs,
 }
 
-/// Where the plans are.
+/// The plans, and the cache.
 #[derive(Args)]
 struct PlanArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// A mount plan or bundle whose modules are meant; may be repeated, and a later one is laid over an earlier one
+    /// A mount plan or bundle with the modules; may be repeated, and later ones override earlier ones
     #[arg(long, value_name = "FILE")]
     mount_plan: Vec<PathBuf>,
-    /// Where fetched modules and their packages are kept; by default `$XDG_CACHE_HOME/toolpost`
+    /// The folder of fetched modules and their packages; by default `$XDG_CACHE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
-    /// Fetch from URLs that begin so, though the address is private: `http://127.0.0.1:8080/`; may be repeated
+    /// Fetch from URLs that begin so even if the address is private: `http://127.0.0.1:8080/`; may be repeated
     #[arg(long, value_name = "URL")]
     allow_private: Vec<String>,
 }
@@ -77,7 +77,7 @@ pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<CliExit> {
 }
 
 impl PlanArgs {
-    /// The settings, and nothing said of them yet.
+    /// The settings for these plans.
     fn resolve(&self) -> anyhow::Result<CommandSettings> {
         let confines = ConfineArgs {
             allow_private: self.allow_private.clone(),
@@ -107,7 +107,7 @@ impl PlanArgs {
 }
 
 impl WhichArgs {
-    /// The modules that are meant, each of which some plan names.
+    /// The selected modules. Each must be in a plan.
     fn modules<'a>(
         &self,
         settings: &'a CommandSettings,

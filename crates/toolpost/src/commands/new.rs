@@ -1,4 +1,4 @@
-//! `toolpost new`: a module that works, to be edited, and the test kit for Python authors.
+//! `toolpost new`: creates a working module to edit, and the test kit for Python authors.
 
 mod name;
 mod template;
@@ -24,9 +24,9 @@ pub(crate) struct NewArgs {
 
 #[derive(Subcommand)]
 enum NewThing {
-    /// A module with one tool that passes `toolpost validate`
+    /// Create a module with one tool that passes `toolpost validate`
     Tool(ToolArgs),
-    /// The test kit for modules in Python, one file to lay beside their tests
+    /// Write the test kit for Python modules, one file to put beside their tests
     Testkit(TestkitArgs),
 }
 
@@ -34,22 +34,21 @@ enum NewThing {
 struct ToolArgs {
     /// The tool's name, such as `word-count`
     name: String,
-    /// What it is written in
+    /// The language of the module
     #[arg(long, value_name = "LANGUAGE")]
     lang: ModuleLanguage,
-    /// The folder to make; by default `tool-NAME` here
+    /// The folder to create; by default `tool-NAME` here
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct TestkitArgs {
-    /// The folder to put it in
+    /// The folder for the file
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
 }
 
-/// What a new module is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModuleLanguage {
     /// A Python package, run by the host's bridge
@@ -83,7 +82,7 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-/// The optional part of the host that runs such a module, and whether this build has it.
+/// The feature of the host that such a module needs, if this build lacks it.
 fn needed_feature(language: ModuleLanguage) -> Option<String> {
     let (feature, has_it) = match language {
         ModuleLanguage::Python => return None,
@@ -97,7 +96,7 @@ fn needed_feature(language: ModuleLanguage) -> Option<String> {
     })
 }
 
-/// What to type next, in the folder that was made.
+/// The next commands, in the new folder.
 fn next_steps(template: &ModuleTemplate, folder: &Path, name: &ModuleName) -> String {
     let folder = folder.display().to_string();
     let folder = shlex::try_quote(&folder).unwrap_or((&*folder).into());

@@ -1,4 +1,4 @@
-//! `toolpost reference NAME`: the texts that `cargo xtask gen` writes into `docs/reference`.
+//! `toolpost reference NAME`: the texts for `cargo xtask gen` to write into `docs/reference`.
 
 use clap::{Args, CommandFactory, ValueEnum};
 use toolpost_model::ErrorClass;
@@ -11,7 +11,7 @@ use crate::{
 
 #[derive(Args)]
 pub(crate) struct ReferenceArgs {
-    /// Which one
+    /// The reference
     name: ReferenceDocument,
 }
 

@@ -1,4 +1,4 @@
-//! `toolpost serve`: start the host, say what it allows, run until told to stop.
+//! `toolpost serve`: starts the host, prints its permissions, and runs until it is stopped.
 
 mod pipes;
 mod reload;
@@ -35,9 +35,9 @@ use crate::{
     terminal::{self, BOLD, DIM, GREEN, ProgressSteps, RED, YELLOW, styled},
 };
 
-/// How long running calls get to finish after the first signal.
+/// How long running calls may take to finish after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
-/// The same where agents have joined: they are without tools until the next host can begin.
+/// The same with relays: their agents have no tools until the next host starts.
 const GRACE_WITH_JOINED: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
@@ -46,11 +46,10 @@ pub(crate) struct ServeArgs {
     settings: SettingsArgs,
     #[command(flatten)]
     face: FaceArgs,
-    /// The person behind the MCP client that started the host may approve calls through it; without this the client
-    /// counts as an agent
+    /// Let the MCP client that started the host approve calls as an operator; by default the client counts as an agent
     #[arg(long, requires = "stdio")]
     operator: bool,
-    /// Do not ask on this terminal about calls that need approval
+    /// Do not prompt on this terminal about calls that need approval
     #[arg(long)]
     no_prompt: bool,
     #[command(flatten)]
@@ -73,7 +72,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<CliExit> {
     } else {
         startup.notices().for_each(terminal::warn);
     }
-    // Before anything is opened: a signal that comes early must find a listener.
+    // Before anything is opened: an early signal must find its handler.
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     // Its memory holds tokens and credentials.
@@ -153,7 +152,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<CliExit> {
     }
 }
 
-/// Speaks the protocol that was asked for, until the other end leaves.
+/// Serves the requested protocol until the peer disconnects.
 pub(crate) async fn converse(
     server: &Server,
     protocol: Option<StdioProtocol>,
@@ -167,7 +166,7 @@ pub(crate) async fn converse(
     }
 }
 
-/// How callers prove themselves.
+/// The authentication of callers.
 pub(crate) fn access(
     face: &FaceArgs,
     a2e: Option<&A2eHostFile>,
@@ -186,7 +185,7 @@ pub(crate) fn access(
     }
 }
 
-/// What an operator wants to know before walking away.
+/// The facts that an operator checks before leaving the host alone.
 async fn banner(
     server: &Server,
     settings: &CommandSettings,
@@ -293,7 +292,7 @@ async fn banner(
     anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", address);
 }
 
-/// The word for a file in the banner.
+/// The name of a file's origin in the banner.
 fn named(origin: RuleOrigin) -> &'static str {
     match origin {
         RuleOrigin::Cli => "config",
@@ -306,7 +305,6 @@ fn named(origin: RuleOrigin) -> &'static str {
     }
 }
 
-/// Where somebody is asked first.
 #[derive(Clone, Copy)]
 enum ApprovalPromptLocation {
     Here,
@@ -358,7 +356,7 @@ fn mode(config: &HostConfig) -> String {
     text
 }
 
-/// The plugins of an A2E host file, each with the line that would allow what is asked about otherwise.
+/// The plugins of an A2E host file. Plugins with messages that need an approval get the flag that would allow them.
 fn plugins(server: &Server, config: &HostConfig) -> Vec<String> {
     let acts = |kind: &String| {
         let name = kind.strip_suffix("/req").unwrap_or(kind);

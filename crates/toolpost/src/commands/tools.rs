@@ -1,4 +1,4 @@
-//! `toolpost tools`: what can be called here.
+//! `toolpost tools`: the tools that can be called here.
 
 mod accept;
 
@@ -29,40 +29,40 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Subcommand)]
 enum ToolsCommand {
-    /// Show definitions that are kept back because they are new or changed, and take them
+    /// Show definitions that are held back because they are new or changed, and accept them
     Accept(Box<accept::AcceptArgs>),
 }
 
 #[derive(Args)]
 struct ToolListArgs {
-    /// Search words; without any, everything is listed
+    /// Search words; by default all tools are listed
     query: Vec<String>,
     /// Only tools of this kind, such as `file`
     #[arg(long)]
     kind: Option<String>,
-    /// Only tools that have this tag; may be repeated, and all must fit
+    /// Only tools with this tag; may be repeated, and all must match
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Deferred tools too
+    /// Include deferred tools
     #[arg(long)]
     deferred: bool,
-    /// Also what is hidden, and why
+    /// Also list hidden tools, with the reason
     #[arg(long)]
     hidden: bool,
-    /// At most so many
+    /// The most tools to list
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// Print the list as model providers and protocols take it: toolpost, openai, anthropic, gemini, mcp, a2e
+    /// Print the list in the format of a provider or protocol: toolpost, openai, anthropic, gemini, mcp, a2e
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// Print JSON; the same as `--format toolpost`
     #[arg(long)]
     json: bool,
-    /// List the tools of another A2E host: its address, or the command that starts it and talks over standard input and
+    /// List the tools of another A2E host: its address, or the command that starts it and uses standard input and
     /// output
     #[arg(long, value_name = "URL|COMMAND", conflicts_with_all = ["hidden", "format"])]
     connect: Option<String>,
-    /// A file that holds the token for `--connect`; without it, TOOLPOST_TOKEN is looked at
+    /// A file with the token for `--connect`; by default TOOLPOST_TOKEN
     #[arg(long, value_name = "FILE", requires = "connect")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -99,7 +99,7 @@ async fn list(arguments: ToolListArgs) -> anyhow::Result<CliExit> {
     let listed = host.list(&filter, format, arguments.hidden).await;
     let unwell = match host.sources().await {
         Ok(sources) => sources.into_iter().filter(is_unwell).collect(),
-        // One that runs may be older than this program.
+        // A running host may be older than this program.
         Err(_) => Vec::new(),
     };
     host.close().await;
@@ -121,7 +121,7 @@ async fn list(arguments: ToolListArgs) -> anyhow::Result<CliExit> {
         return Ok(status(found, unavailable));
     }
     print(&listed);
-    // A host of our own has told its notices when it was made.
+    // A host of this process has printed its notices when it was built.
     if is_running {
         unavailable
             .iter()
@@ -150,7 +150,7 @@ async fn list(arguments: ToolListArgs) -> anyhow::Result<CliExit> {
     Ok(status(found, unavailable))
 }
 
-/// The tools of another host, in the protocol's words.
+/// The tools of another host, as the protocol lists them.
 async fn list_elsewhere(to: &str, arguments: &ToolListArgs) -> anyhow::Result<CliExit> {
     let client = connected::connect(to, arguments.token_file.as_deref()).await?;
     let options = ListOptions {
@@ -184,13 +184,12 @@ async fn list_elsewhere(to: &str, arguments: &ToolListArgs) -> anyhow::Result<Cl
     Ok(status(!tools.is_empty(), &[]))
 }
 
-/// Whether an operator should know how a source is doing.
+/// Whether the operator should see the state of a source.
 fn is_unwell(report: &SourceReport) -> bool {
     report.health.state == SourceState::Failing || !report.health.quarantined.is_empty()
 }
 
-/// What is wrong with a source, and which of its tools are kept back. What was told with the missing parts is not told
-/// again.
+/// The problems of a source, and its tools that are held back. Problems in the list of missing parts are not repeated.
 fn health_lines(report: &SourceReport, unavailable: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     let told = unavailable
@@ -238,12 +237,12 @@ fn status(found: bool, unavailable: &[Value]) -> CliExit {
     }
 }
 
-/// Whether a part chose to bring nothing, which is no fault.
+/// Whether a module declined, which is no error.
 pub(super) fn is_declined(missing: &Value) -> bool {
     missing["code"] == SourceProblem::DECLINED
 }
 
-/// What is not there, and why.
+/// A missing part, with the reason.
 pub(super) fn unavailable_line(missing: &Value) -> String {
     match serde_json::from_value::<SourceProblem>(missing.clone()) {
         Ok(problem) => problem.to_string(),
@@ -251,7 +250,7 @@ pub(super) fn unavailable_line(missing: &Value) -> String {
     }
 }
 
-/// The first line of a description that says something. Descriptions in Python often begin with a line break.
+/// The first line of a description with text. Descriptions in Python often begin with a line break.
 fn first_line(description: &str) -> &str {
     description
         .lines()

@@ -1,4 +1,4 @@
-//! `toolpost trust`: let the workspace's own configuration loosen as well as restrict, as it is now.
+//! `toolpost trust`: lets the workspace's own configuration loosen as well as restrict, as long as it stays unchanged.
 
 use anyhow::bail;
 use clap::Args;
@@ -16,10 +16,10 @@ use crate::{
 
 #[derive(Args)]
 pub(crate) struct TrustArgs {
-    /// Take the trust back
+    /// Remove the trust
     #[arg(long, conflicts_with = "list")]
     forget: bool,
-    /// List what is trusted
+    /// List the trusted files
     #[arg(long)]
     list: bool,
     /// Print JSON
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-/// Trust may be given beside a running host, so the directory is made but not held.
+/// Trust may be given while a host runs, so the directory is created but not locked.
 fn open_store(settings: &CommandSettings) -> anyhow::Result<TrustStore> {
     let path = &settings.place.data_dir;
     let data_dir = match DataDir::at(path) {

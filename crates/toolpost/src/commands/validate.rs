@@ -1,8 +1,7 @@
-//! `toolpost validate`: does a module do what the contract says?
+//! `toolpost validate`: checks that a module fulfils the contract.
 //!
-//! What can be seen from outside is looked at first, then the module is mounted, once, in a host of its own: an empty
-//! folder for a workspace, no network, a record in memory. What it mounted is looked at from inside, and then its tools
-//! are really called.
+//! First come the checks from outside. Then the module is mounted once, in a host of its own: an empty folder as
+//! workspace, no network, a record in memory. Its mounted tools are inspected, and then they are really called.
 
 mod behaviour;
 mod check;
@@ -33,16 +32,16 @@ use workbench::{ModuleMountOptions, ModuleWorkbench};
 pub(crate) struct ValidateArgs {
     /// The module: its folder, its Python package, a `.py` file or a `.wasm` component
     path: PathBuf,
-    /// What it should be
+    /// The expected type
     #[arg(long = "type", value_name = "TYPE", default_value = "tool")]
     module_type: ValidatedType,
     /// The configuration to mount it with, a JSON object
     #[arg(long, value_name = "JSON")]
     mount_config: Option<String>,
-    /// Look at the module only, and call no tool
+    /// Only inspect the module, without calling its tools
     #[arg(long)]
     no_calls: bool,
-    /// The Python to run it with
+    /// The Python for the module
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
     /// Print JSON
@@ -50,10 +49,9 @@ pub(crate) struct ValidateArgs {
     json: bool,
 }
 
-/// What a module can be validated as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ValidatedType {
-    /// It brings tools
+    /// It provides tools
     Tool,
 }
 

@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{cli::PlaceArgs, exit::CliExit};
 
-/// How often cards are drawn, and the wheel turns.
+/// The interval of the frames, and of the spinner.
 const FRAME: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
@@ -43,28 +43,27 @@ pub(crate) struct WatchArgs {
     /// The session to watch; by default every session of the running host, and the caller's own at a URL
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// A file that holds the token for a URL; by default it is in TOOLPOST_TOKEN
+    /// A file with the token for a URL; by default TOOLPOST_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Where to begin; by default with what happens now
+    /// The start of the output; by default the current moment
     #[arg(long, value_name = "WHERE", value_enum)]
     from: Option<WatchStartPoint>,
-    /// End when the stream ends or breaks, instead of opening it again
+    /// End when the stream ends or breaks, instead of reconnecting
     #[arg(long)]
     once: bool,
-    /// Print a call as one line of JSON whenever it changes
+    /// Print each change of a call as one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WatchStartPoint {
-    /// With everything there is
+    /// With all past events
     Start,
-    /// With what comes from now on
+    /// With new events only
     Now,
 }
 
@@ -90,7 +89,7 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<CliExit> {
     watch(view, heard).await
 }
 
-/// Shows what is heard until there is nothing more or somebody says that it is enough.
+/// Shows events until the streams end or the user stops it.
 async fn watch(
     mut view: WatchView,
     mut heard: mpsc::Receiver<WatchInputMessage>,

@@ -1,4 +1,4 @@
-//! `toolpost` alone: a page that helps.
+//! `toolpost` without arguments: a page with the first steps.
 
 use crate::{
     exit::CliExit,

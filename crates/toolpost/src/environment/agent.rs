@@ -1,4 +1,4 @@
-//! The command that `capture` runs: an agent with the host's address and token in its environment.
+//! The command of `capture`: an agent with the host's address and token in its environment.
 
 use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus};
 
@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 
 use crate::exit::UsageError;
 
-/// An agent that runs, with the standard streams of this process. Killed when dropped.
+/// A running agent with the standard streams of this process. Dropping it kills the process.
 pub(crate) struct RunningAgent(Child);
 
 impl RunningAgent {
@@ -31,7 +31,7 @@ impl RunningAgent {
         })
     }
 
-    /// Waits for its end and gives its exit code, as a shell would.
+    /// Waits for its end and returns its exit code, as a shell would.
     pub(crate) async fn end(&mut self) -> anyhow::Result<u8> {
         let status = self
             .0
@@ -41,7 +41,7 @@ impl RunningAgent {
         Ok(code(status))
     }
 
-    /// Passes the word to stop on.
+    /// Sends it SIGTERM.
     pub(crate) fn send_stop_signal(&self) {
         let pid = self.0.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         if let Some(pid) = pid {

@@ -7,7 +7,7 @@ use toolpost_core::Cassette;
 
 use super::{AtomicFileWriter, FileReadAccess};
 
-/// Whether a word on the command line names a file.
+/// Whether a word of the command line is the name of a file.
 pub(crate) fn is_file(path: &Path) -> bool {
     path.is_file()
 }
@@ -25,7 +25,7 @@ pub(crate) fn write_cassette(path: &Path, cassette: &Cassette) -> anyhow::Result
     file.end()
 }
 
-/// A data directory for one recording, gone when it is dropped.
+/// A data directory for one recording. Dropping it removes the folder.
 pub(crate) fn create_temporary_data_dir() -> anyhow::Result<tempfile::TempDir> {
     let private = std::fs::Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new()

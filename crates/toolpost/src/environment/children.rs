@@ -1,21 +1,21 @@
-//! What the host is willing to show of its environment to the processes its tools start.
+//! The variables of the host's environment that its child processes may see.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use toolpost_config::{ChildVariables, HostConfig};
 use toolpost_modules::SUPPLY_VARIABLES;
 
-/// Harmless, or needed to find programs. Beside them the names that begin with `LC_`.
+/// Variables that are harmless, or needed to find programs, beside those that begin with `LC_`.
 const SHOWN: [&str; 8] = [
     "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "NO_COLOR",
 ];
-/// Where toolchains lie that are not in their usual place below the home directory.
+/// The folders of toolchains that are not in their usual place in the home folder.
 const TOOLCHAINS: [&str; 4] = ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR"];
 
-/// The variables that children may see: those above, and those that the configuration names.
+/// The variables that children may see: those above, and those of the configuration.
 ///
-/// A value that is not UTF-8 is left out, since a configuration could not speak of it. A relative home is none: it
-/// would mean another folder for each process.
+/// A value that is not UTF-8 is left out, since a configuration could not contain it. A relative home is left out too:
+/// it would mean another folder for each process.
 pub(crate) fn child_variables(config: &HostConfig) -> ChildVariables {
     shown_to_children(config, std::env::vars_os())
 }
@@ -33,7 +33,8 @@ fn shown_to_children(
         .authorities
         .iter()
         .flat_map(|authority| authority.environment());
-    // Modules get what they are passed, and whatever fetches them what it needs for that; nobody else does.
+    // Modules get the variables that are passed to them, and the fetcher those for fetching; no other process gets
+    // either.
     let of_modules = config
         .amplifier
         .pass

@@ -1,4 +1,4 @@
-//! Where configuration files of the machine and of the user lie, and whether others could have written them.
+//! The paths of configuration files of the machine and the user, and the check for write access of other users.
 
 use std::{
     io::ErrorKind,
@@ -11,15 +11,15 @@ use rustix::process::geteuid;
 
 use crate::exit::UsageError;
 
-/// The file of the machine's owner.
+/// The policy of the machine's owner.
 const POLICY_FILE: &str = "/etc/toolpost/policy.yaml";
 
-/// The user's home, where one is set.
+/// The user's home folder, if it is set.
 pub(crate) fn home() -> Option<PathBuf> {
     absolute("HOME")
 }
 
-/// The user's own configuration, there or not.
+/// The path of the user's own configuration, which may not exist.
 pub(crate) fn user_file() -> Option<PathBuf> {
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")))?;
     Some(folder.join("toolpost/toolpost.yaml"))
@@ -31,18 +31,18 @@ fn absolute(name: &str) -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
-/// Who may own a file, and who may write it.
+/// The required owner of a file, and its permitted writers.
 enum FileOwnerRequirement {
-    /// Only root owns it, and only its owner writes it.
+    /// Owned by root and writable for its owner alone.
     Root,
-    /// Root or this user owns it, and only its owner writes it.
+    /// Owned by root or this user, and writable for its owner alone.
     RootOrMe,
-    /// Root or this user owns it. The owner's group may write it: on many systems that is the user alone.
+    /// Owned by root or this user. The owner's group may write it: on many systems it has no other members.
     MyGroup,
 }
 
-/// The policy and whether there is one. One that others could have written is refused, and so is one that cannot be
-/// looked at: what it forbids must not depend on luck.
+/// The policy file and whether it exists. A file that other users could have written is refused, and so is one that
+/// cannot be checked: its denials must not depend on luck.
 pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
     let path = given.unwrap_or(Path::new(POLICY_FILE)).to_owned();
     match std::fs::metadata(&path) {
@@ -59,7 +59,7 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
         Some(_) => check(&path, "the policy", &FileOwnerRequirement::RootOrMe)?,
         None => {
             check(&path, "the policy", &FileOwnerRequirement::Root)?;
-            // Who can write the folder can put another file there.
+            // A user with write access to the folder can replace the file.
             check(
                 path.parent().unwrap_or(&path),
                 "the folder of the policy",
@@ -70,7 +70,7 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
     Ok((path, true))
 }
 
-/// Refuses a file of the user's that somebody else could have written.
+/// Refuses a file of the user's that another user could have written.
 pub(crate) fn check_user_file(path: &Path) -> anyhow::Result<()> {
     check(path, "your configuration", &FileOwnerRequirement::MyGroup)
 }

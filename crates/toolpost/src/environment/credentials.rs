@@ -1,6 +1,7 @@
-//! The values of credentials, from the files and variables that the configuration names.
+//! The values of credentials, from the files and variables in the configuration.
 //!
-//! No message here quotes a value. The name under `env` is not quoted either, in case somebody put the value there.
+//! No message here quotes a value. The name under `env` is not quoted either: an operator may have put the value there
+//! by mistake.
 
 use std::{
     fs::OpenOptions,
@@ -16,11 +17,11 @@ use toolpost_model::Secret;
 
 use crate::exit::UsageError;
 
-/// No header carries more.
+/// The longest credential, which is more than HTTP headers carry.
 const LONGEST: usize = 8 << 10;
-/// Shorter values are not looked for in records and answers, because they would blot out ordinary words.
+/// Shorter values are not redacted in records and answers, because ordinary words would match them.
 const SHORTEST: usize = 8;
-/// What others than the owner may do with a file.
+/// The permission bits of other users.
 const OTHERS: u32 = 0o077;
 
 /// Looks up every credential.
@@ -63,7 +64,7 @@ fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
     }
 }
 
-/// The one value that a file holds, where only its owner can read it.
+/// The value in a file that only its owner can read.
 pub(super) fn secret_file(path: &Path) -> anyhow::Result<Secret> {
     let bytes = read_file(path, "the value")?;
     if bytes.len() > LONGEST + 2 {
@@ -73,8 +74,8 @@ pub(super) fn secret_file(path: &Path) -> anyhow::Result<Secret> {
     Ok(Secret::new(text))
 }
 
-/// What is looked at is the opened file, so that nothing can be put in its place in between. Opening does not wait,
-/// as it otherwise would for the writer of a pipe.
+/// The checks apply to the opened file, so that it cannot be swapped in between. Opening does not block, as it
+/// otherwise would for a pipe without a writer.
 fn read_file(path: &Path, called: &str) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let unreadable = || format!("{called} is in `{shown}`, which cannot be read");
@@ -97,7 +98,7 @@ fn read_file(path: &Path, called: &str) -> anyhow::Result<Vec<u8>> {
         return Err(UsageError(format!("{called} is in `{shown}`, {why}")).into());
     }
     let mut bytes = Vec::new();
-    // Room for the line's end, and for one more than may be there.
+    // Room for a line end, and for one more byte to detect a longer file.
     file.take(LONGEST as u64 + 3)
         .read_to_end(&mut bytes)
         .with_context(unreadable)?;

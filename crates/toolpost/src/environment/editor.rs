@@ -1,4 +1,4 @@
-//! The user's own editor, on a file that nobody else can read.
+//! The user's own editor, on a file that other users cannot read.
 
 use std::{
     fs::{OpenOptions, Permissions},
@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use super::MAX_INPUT;
 
-/// Lets the user change a text, and gives what it is then. A thread of its own waits for the editor: a runtime that
-/// ends must not.
+/// Lets the user edit a text, and returns the new text. A thread of its own waits for the editor, since a runtime that
+/// shuts down must not wait for it.
 pub(crate) async fn edit(text: String) -> anyhow::Result<String> {
     let (tell, edited) = oneshot::channel();
     std::thread::spawn(move || tell.send(edit_now(&text)));
@@ -25,7 +25,7 @@ fn edit_now(text: &str) -> anyhow::Result<String> {
     let Some((program, arguments)) = words.split_first() else {
         bail!("no editor is set")
     };
-    // A folder of its own, so that the editor's own copies are as private as the file.
+    // A folder of its own, so that the editor's backup files are as private as the file.
     let private = Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new()
         .prefix("toolpost-")
@@ -42,7 +42,7 @@ fn edit_now(text: &str) -> anyhow::Result<String> {
     drop(file);
     let mut command = Command::new(program);
     command.args(arguments).arg(&path);
-    // The standard streams may be a protocol's or a log's.
+    // The standard streams may be in use for a protocol or a log.
     if let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") {
         command
             .stdin(terminal.try_clone()?)

@@ -1,4 +1,5 @@
-//! What a host that only looks is given of a data directory: everything that decides, and nothing that it could change.
+//! The inputs of a read-only host from a data directory: all that decides about calls, and nothing that it could
+//! change.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,7 +10,7 @@ use toolpost_core::{
 use toolpost_model::{BoxFuture, ContentDigest, InvocationId, Secret};
 use toolpost_store::{BlobFiles, DataDir, JournalReader, RulesFile};
 
-/// The rules that were remembered in a data directory, so that `explain` decides as `call` does.
+/// The remembered rules of a data directory, so that `explain` decides as `call` does.
 pub(crate) fn rules_to_look_at(data_dir: &Path) -> Arc<dyn RuleStore> {
     Arc::new(RulesToLookAt(DataDir::at(data_dir).ok()))
 }
@@ -17,8 +18,8 @@ pub(crate) fn rules_to_look_at(data_dir: &Path) -> Arc<dyn RuleStore> {
 struct RulesToLookAt(Option<DataDir>);
 
 impl RuleStore for RulesToLookAt {
-    /// A host that serves rewrites rules of an older form from its journal. A host that only looks has another journal,
-    /// so they are rewritten here, from the journal of the data directory.
+    /// A serving host converts rules of an older form with the help of its journal. A read-only host has another
+    /// journal, so they are converted here, from the journal of the data directory.
     fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError> {
         let Some(data_dir) = &self.0 else {
             return Ok(Vec::new());
@@ -39,7 +40,7 @@ impl RuleStore for RulesToLookAt {
         Ok(rules)
     }
 
-    // A host that only looks leaves the file as it is, also where it would rewrite a rule of an older form.
+    // A read-only host leaves the file unchanged, even if it would convert a rule of an older form.
     fn remember(&self, _: &RememberedRule) -> Result<(), RuleStoreError> {
         Ok(())
     }
@@ -49,8 +50,8 @@ impl RuleStore for RulesToLookAt {
     }
 }
 
-/// The place where a host with this data directory keeps results, so that `explain` names it. A host that only looks
-/// keeps none.
+/// The artifact folder of a host with this data directory, so that `explain` can name it. A read-only host writes
+/// nothing there.
 pub(crate) fn blobs_to_look_at(data_dir: &Path) -> Arc<dyn BlobStore> {
     Arc::new(BlobsToLookAt(BlobFiles::of_folder(data_dir)))
 }
@@ -72,8 +73,8 @@ impl BlobStore for BlobsToLookAt {
     }
 }
 
-/// The credentials of a host that calls no tool. Whether a call may have a credential is decided by its name, so a
-/// placeholder stands for the value. Only an authority is really asked, so the value that it is sent is looked up.
+/// The credentials of a host that calls no tool. Decisions about credentials use their names alone, so a placeholder
+/// replaces the value. Only authorities are really asked, so the values that they are sent are looked up.
 pub(crate) fn credentials_to_look_at(config: &HostConfig) -> Vec<(String, Secret)> {
     let is_sent = |credential: &CredentialConfig| {
         config

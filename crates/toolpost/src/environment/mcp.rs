@@ -1,6 +1,6 @@
-//! What the references of MCP servers come to, and folders for what their programs fetch.
+//! The values behind the references of MCP servers, and cache folders for their programs.
 //!
-//! Nothing here is a reason to stop: a server whose reference leads nowhere is reported, and the others run.
+//! No problem here stops the host: a server with an unresolved reference is reported, and the others run.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use toolpost_store::{DataDir, PinFiles};
 
 use super::credentials::secret_file;
 
-/// Looks up everything that texts of servers refer to.
+/// Looks up every reference in the texts of servers.
 pub(crate) fn mcp_values(config: &HostConfig) -> McpValues {
     let mut values = McpValues {
         workspace: config.workspace.clone(),
@@ -42,7 +42,7 @@ pub(crate) fn mcp_values(config: &HostConfig) -> McpValues {
     values
 }
 
-/// A folder for each program to keep what it fetches in. Where one cannot be made, the program has none.
+/// A cache folder for each program. If it cannot be made, the program has none.
 pub(crate) fn mcp_caches(config: &HostConfig) -> BTreeMap<String, PathBuf> {
     let Some(cache) = &config.cache_dir else {
         return BTreeMap::new();
@@ -72,7 +72,7 @@ pub(crate) fn mcp_caches(config: &HostConfig) -> BTreeMap<String, PathBuf> {
     made.collect()
 }
 
-/// The accepted definitions of a data directory, for a host that only looks: what it learns is forgotten with it.
+/// The accepted definitions of a data directory, for a read-only host: new pins are dropped with it.
 pub(crate) fn pins_to_look_at(data_dir: &Path) -> Arc<dyn PinStore> {
     let files = DataDir::at(data_dir)
         .ok()

@@ -1,4 +1,4 @@
-//! Files of a module that is being written, looked at before anything of it runs.
+//! Files of a module in development, read before any of it runs.
 
 use std::{
     fs::File,
@@ -8,10 +8,10 @@ use std::{
 
 use crate::exit::UsageError;
 
-/// Longer descriptions of a package are none.
+/// The longest package description that is read.
 const LONGEST: u64 = 1 << 20;
 
-/// Where a module really is. That there is nothing is a mistake in the command, not in the module.
+/// The real path of a module. A missing path is a mistake in the command, not in the module.
 pub(crate) fn module_path(path: &Path) -> anyhow::Result<PathBuf> {
     std::fs::canonicalize(path).map_err(|error| {
         let message = format!(
@@ -36,7 +36,7 @@ pub(crate) fn pyproject_of(path: &Path) -> Option<String> {
         .find_map(|folder| read(&folder.join("pyproject.toml")))
 }
 
-/// A crate that no manifest makes a module.
+/// Whether the folder is a crate without a manifest that makes it a module.
 pub(crate) fn is_crate_without_manifest(path: &Path) -> bool {
     path.join("Cargo.toml").is_file() && !path.join("amplifier.toml").is_file()
 }

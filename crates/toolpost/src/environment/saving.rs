@@ -1,4 +1,4 @@
-//! A file that a command writes: there whole, or as it was before.
+//! A file that a command writes: complete, or unchanged.
 
 use std::{
     fs::{File, Permissions},
@@ -10,16 +10,16 @@ use std::{
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
-/// Who may read the file.
+/// The permitted readers of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileReadAccess {
-    /// Its owner: what is recorded is nobody else's business.
+    /// Its owner alone, since recordings may hold private data.
     Owner,
-    /// Whoever the user's mask lets read: it goes where sources go.
+    /// Readers by the user's umask, as for source files.
     AsUsual,
 }
 
-/// A file that is being written under another name. Dropped before its end, nothing of it stays.
+/// A file that is being written under another name. If it is dropped before its end, no part of it stays.
 pub(crate) struct AtomicFileWriter {
     writer: BufWriter<NamedTempFile<File>>,
     path: PathBuf,
@@ -46,7 +46,7 @@ impl AtomicFileWriter {
         })
     }
 
-    /// Puts it in its place.
+    /// Moves it into place.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         let Self { writer, path } = self;
         let place = || -> io::Result<()> {

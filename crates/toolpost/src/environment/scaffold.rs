@@ -1,4 +1,4 @@
-//! New files for the user: nothing that is there already is ever written over.
+//! New files for the user. Existing ones are never overwritten.
 
 use std::{
     fs::{self, OpenOptions},
@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::exit::UsageError;
 
-/// Makes a folder with files in it. A folder that has something in it is left as it is.
+/// Creates a folder with files in it. A folder with contents is left as it is.
 pub(crate) fn write_new_folder(folder: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()> {
     let taken = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
@@ -29,7 +29,7 @@ pub(crate) fn write_new_folder(folder: &Path, files: &[(PathBuf, String)]) -> an
     Ok(())
 }
 
-/// Writes a file where there is none.
+/// Writes a file if it does not exist.
 pub(crate) fn write_new_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let told = || format!("`{}` cannot be written", path.display());
     if let Some(folder) = path.parent() {

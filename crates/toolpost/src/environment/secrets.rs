@@ -1,11 +1,11 @@
-//! Variables of the host's own environment that by their names hold secrets. What they hold is kept out of everything
-//! that is written or shown.
+//! Variables of the host's environment with names of secrets. Their values are kept out of everything that is written
+//! or shown.
 
 use std::ffi::OsString;
 
 use toolpost_model::{Secret, holds_secret};
 
-/// Shorter values are not looked for: they would blot out ordinary words.
+/// Shorter values are not redacted, because ordinary words would match them.
 const SHORTEST: usize = 8;
 
 /// The kind and the value of each.

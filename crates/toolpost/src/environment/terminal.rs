@@ -1,4 +1,4 @@
-//! The terminal the program was started from, whatever its standard streams are.
+//! The terminal that the program was started from, independent of the standard streams.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,20 +13,19 @@ use rustix::{
     termios::{QueueSelector, tcflush, tcgetpgrp},
 };
 
-/// The longest line that is taken.
+/// The longest line that is read.
 const MAX_LINE: usize = 64 << 10;
-/// How often a terminal with a question on it is looked at. Nobody types so fast that this would show.
+/// The polling interval of a terminal with a question. Typing is slower than this.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The controlling terminal, read and written without ever waiting for it: a terminal that is stopped must not stop
-/// the host.
+/// The controlling terminal, in non-blocking mode: a stopped terminal must not stop the host.
 pub(crate) struct ControllingTerminal {
-    // Opened anew: switching one's own descriptor does not touch those of whoever else uses the terminal.
+    // Opened anew: a change of this descriptor's mode does not affect other users of the terminal.
     file: File,
     typed: Vec<u8>,
 }
 
-/// What came from the terminal.
+/// Input from the terminal.
 pub(crate) enum TerminalInput {
     /// A line, without its end.
     Line(String),
@@ -35,8 +34,8 @@ pub(crate) enum TerminalInput {
 }
 
 impl ControllingTerminal {
-    /// The terminal, where there is one and this program's own words are shown on it: what is asked there would
-    /// otherwise land in the middle of another program's screen.
+    /// The terminal, if there is one and stderr is shown on it: a prompt would otherwise appear in the middle of
+    /// another program's screen.
     pub(crate) fn open() -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
@@ -54,7 +53,7 @@ impl ControllingTerminal {
         })
     }
 
-    /// Writes all of a text.
+    /// Writes a whole text.
     pub(crate) async fn write_text(&self, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -66,14 +65,14 @@ impl ControllingTerminal {
         Ok(())
     }
 
-    /// Forgets what was typed before: it cannot have been meant for what is asked now.
+    /// Drops input that was typed before the question was shown: it cannot be an answer to it.
     pub(crate) fn discard_typed_input(&mut self) {
         self.typed.clear();
-        // One that cannot be flushed gives its error when it is read.
+        // If the flush fails, the next read reports the error.
         let _ = tcflush(&self.file, QueueSelector::IFlush);
     }
 
-    /// The next line. May be dropped and asked again without losing anything.
+    /// The next line. Dropping this future loses nothing.
     pub(crate) async fn read_line(&mut self) -> io::Result<TerminalInput> {
         loop {
             if let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') {
@@ -85,7 +84,8 @@ impl ControllingTerminal {
             if self.typed.len() > MAX_LINE {
                 self.typed.clear();
             }
-            // Reading in the background would stop the whole program.
+            // The kernel answers a read from a background process with a signal that stops the whole process, so the
+            // host would hang until the user brings it to the foreground.
             if !is_in_front(&self.file) {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 continue;
@@ -100,7 +100,7 @@ impl ControllingTerminal {
     }
 }
 
-/// Waits a little where the terminal was only not ready.
+/// Waits a little if the terminal was only not ready.
 async fn wait_until_ready(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(()),

@@ -1,4 +1,4 @@
-//! The file of an A2E host that a layer includes: a layer of its own beneath, and the plugins.
+//! The file of an A2E host in a layer's `include`: a layer of its own beneath, and the plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use toolpost_config::{
 use super::{PlanReadResult, folder_of};
 use crate::exit::UsageError;
 
-/// Reads the file that trusted layers include, and puts what it says beneath them.
+/// Reads the file that trusted layers include, and puts its settings beneath them.
 pub(super) fn read(
     layers: &mut Vec<ConfigLayer>,
     plans: &mut PlanReadResult,
@@ -46,7 +46,7 @@ pub(super) fn read(
     Ok(Some((file, path)))
 }
 
-/// What an operator should know who misses the host's own tools.
+/// A notice for operators who miss the host's own tools.
 fn left_out(file: &A2eHostFile, path: &Path) -> Option<ConfigNotice> {
     let message = "the host's own tools are not served, because `plugins` names others\n\
                    hint: to have both, add `{name: toolpost, type: tools, cls: toolpost.native}` to `plugins`";
@@ -57,7 +57,7 @@ fn left_out(file: &A2eHostFile, path: &Path) -> Option<ConfigNotice> {
     })
 }
 
-/// Puts the plugins into the configuration. Their code is looked for beside the file.
+/// Puts the plugins into the configuration. Their code is searched for beside the file.
 pub(super) fn add_plugins(config: &mut HostConfig, file: &A2eHostFile, path: &Path) {
     let folder = folder_of(path);
     let python = file

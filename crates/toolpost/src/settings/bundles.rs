@@ -1,4 +1,4 @@
-//! Bundles that plans build on and that lie elsewhere: fetched before the settings are complete.
+//! Bundles of plans from elsewhere, fetched before the settings are complete.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use toolpost_modules::{Fetcher, ModuleFetchPolicy, ModuleSetupProgress, ModuleSu
 use super::CommandSettings;
 use crate::terminal::{self, ProgressSteps};
 
-/// Bundles that build on bundles are fetched one after another.
+/// Bundles can include bundles, so they are fetched in rounds.
 const MOST_ROUNDS: usize = 8;
 
-/// Settings for a host, with the bundles that its plans build on, where it may fetch them.
+/// The settings of a host, with the bundles of its plans fetched if that is permitted.
 pub(crate) async fn with_bundles(
     resolve: impl Fn() -> anyhow::Result<CommandSettings>,
 ) -> anyhow::Result<CommandSettings> {
@@ -24,13 +24,13 @@ pub(crate) async fn with_bundles(
     }
 }
 
-/// The same for whoever asked that they be fetched. What cannot be had is told, and stays missing.
+/// The same after fetching missing bundles. A failure is reported, and the bundle stays missing.
 pub(crate) async fn fetched_bundles(
     resolve: impl Fn() -> anyhow::Result<CommandSettings>,
 ) -> anyhow::Result<CommandSettings> {
     let mut settings = resolve()?;
     for _ in 0..MOST_ROUNDS {
-        // A source that is not spoken cannot be fetched; the host reports it.
+        // A bundle with an unsupported source cannot be fetched; the host reports it.
         let is_fetchable =
             |include: &&Include| !matches!(include.source, ModuleSource::Unspoken { .. });
         let missing: Vec<&Include> = settings.plans.missing.iter().filter(is_fetchable).collect();
@@ -59,8 +59,8 @@ pub(crate) async fn fetched_bundles(
     Ok(settings)
 }
 
-/// The same with every bundle fetched again: one may have moved, or somebody changed it in the cache. Whether all could
-/// be had; of one that could not, the copy that is here stays.
+/// The same after fetching every bundle again: its source may have moved, or the copy in the cache may have been
+/// changed. Returns whether all succeeded; if one fails, its copy here stays.
 pub(crate) async fn updated_bundles(
     resolve: impl Fn() -> anyhow::Result<CommandSettings>,
 ) -> anyhow::Result<(CommandSettings, bool)> {

@@ -1,4 +1,4 @@
-//! The files of every standing: found, read, trusted or not, and what stands in for one that is broken.
+//! The configuration files of every level: search, reading, trust, and the fallback for a broken one.
 
 use std::{
     borrow::Cow,
@@ -17,26 +17,26 @@ use toolpost_store::{DataDir, DataDirError, LastGood, TrustStore};
 use super::{PROJECT_FILE, WorkspacePaths, folder_of, plans};
 use crate::{environment, terminal};
 
-/// A file that is looked at, and what came of it.
+/// A configuration file and its state.
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
     pub(crate) origin: RuleOrigin,
-    /// How it counts; `None` where there is no such file.
+    /// Its trust; `None` if there is no such file.
     pub(crate) standing: Option<LayerTrust>,
     pub(crate) broken: Option<ConfigFileProblem>,
-    /// SHA-256 of what it and the plans it includes hold now, for trust.
+    /// SHA-256 of its text and of the plans it includes, for trust.
     pub(crate) digest: [u8; 32],
-    /// Why a plan that it includes cannot be read. It cannot be trusted then.
+    /// The error in a plan that it includes, which prevents trust.
     pub(crate) unreadable_plan: Option<ConfigErrors>,
-    /// The last text of it that could be read, where one is worth keeping.
+    /// Its last readable text, if it is worth keeping.
     pub(super) good: Option<String>,
 }
 
-/// Why a file cannot be read.
+/// The problem of an unreadable file.
 pub(crate) struct ConfigFileProblem {
-    /// Where and what, as a person wants to see it.
+    /// The place and the error, formatted for people.
     pub(crate) errors: String,
-    /// One sentence for every decision.
+    /// A note for every decision.
     pub(crate) note: String,
 }
 
@@ -53,7 +53,7 @@ impl FoundFile {
         }
     }
 
-    /// A file that the command line names. It must be there and be good.
+    /// A file on the command line. It must exist and be valid.
     pub(super) fn given(path: &Path) -> Self {
         Self {
             standing: Some(LayerTrust::Trusted),
@@ -61,8 +61,8 @@ impl FoundFile {
         }
     }
 
-    /// What is kept of its last good text: all of it but secrets. A mark would mean a list to YAML, so a word stands in
-    /// their place; a text that means nothing without them is not kept.
+    /// The part of its text that is kept as the last good text: all but secrets. YAML would read the usual mark as a
+    /// list, so a plain word replaces them. A text that is invalid without its secrets is not kept.
     pub(super) fn kept_text(&self) -> Option<(&Path, String)> {
         const MARK: &str = "[redacted:";
         let text = self.good.as_deref()?;
@@ -83,11 +83,11 @@ impl FoundFile {
     }
 }
 
-/// Reads files for one workspace.
+/// Reads the files of one workspace.
 pub(super) struct ConfigFileReader<'a> {
     place: &'a WorkspacePaths,
     places: PathBaseFolders,
-    /// Where fetched bundles are.
+    /// The cache with fetched bundles.
     cache: Option<&'a Path>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> ConfigFileReader<'a> {
         }
     }
 
-    /// Whether the rules of a file mean something, and what their own tests expect.
+    /// Checks the rules of a file, and runs its own tests.
     pub(super) fn check_rules(&self, parsed: &ParsedConfig) -> Result<(), ConfigErrors> {
         let rules: Vec<Rule> = parsed.rules().cloned().collect();
         let spec = PolicySpec {
@@ -131,7 +131,7 @@ impl<'a> ConfigFileReader<'a> {
         Ok(parsed)
     }
 
-    /// The file of the machine's owner. Whatever is wrong with it, nothing starts without it.
+    /// The policy of the machine's owner. Any problem with it prevents the start.
     pub(super) fn policy(
         &self,
         given: Option<&Path>,
@@ -159,7 +159,7 @@ impl<'a> ConfigFileReader<'a> {
         })
     }
 
-    /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
+    /// The workspace's own file: untrusted, so it may only restrict, unless exactly its bytes were trusted.
     pub(super) fn project(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
         self.read_with_fallback(path, PROJECT_FILE, RuleOrigin::Project, |digest| {
             Ok(if self.is_trusted(path, digest)? {
@@ -170,7 +170,7 @@ impl<'a> ConfigFileReader<'a> {
         })
     }
 
-    /// A file whose last good text stands in for it when it is broken.
+    /// A file with its last good text as fallback.
     fn read_with_fallback(
         &self,
         path: &Path,
@@ -193,7 +193,7 @@ impl<'a> ConfigFileReader<'a> {
         };
         let mut layer =
             ConfigLayer::new(parsed, LayerTrust::Untrusted, origin).relative_to(folder_of(path));
-        // One whose plans cannot be read is not the one that was trusted.
+        // A file with unreadable plans cannot be the one that was trusted.
         let (digest, unreadable_plan) = match plans::digest(&text, &layer, self.cache) {
             Ok(digest) => (digest, None),
             Err(errors) => (Sha256::digest(text.as_bytes()).into(), Some(errors)),
@@ -212,14 +212,18 @@ impl<'a> ConfigFileReader<'a> {
         ))
     }
 
-    /// What a broken file last said, as far as it restricts. Where nobody knows that, nothing can be done but to
-    /// refuse: it may have been there to deny.
+    /// The restrictions of a broken file's last good text. Without such a text the start is refused, since the file
+    /// may have contained denials.
     fn restore_last_good(
         &self,
         file: FoundFile,
         name: &str,
         errors: ConfigErrors,
     ) -> anyhow::Result<(FoundFile, Option<ConfigLayer>)> {
+        // A broken file must not count as a missing one: its denials would be gone, and an agent that can write to the
+        // workspace could break the file to get rid of them. Its last good text therefore still restricts. Its grants
+        // do not count, since they were given to bytes that no longer exist. Without a last good text nothing is known
+        // about its denials, so the error stands.
         let last = match DataDir::at(&self.place.data_dir) {
             Ok(data_dir) => LastGood::of(&data_dir).text(&file.path)?,
             Err(DataDirError::Missing { .. }) => None,

@@ -1,4 +1,4 @@
-//! The command line as a layer of its own, so that what it says is checked with everything else.
+//! The command line as a layer of its own, so that its values pass the same checks as all others.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::{
     environment,
 };
 
-/// What the flags say.
+/// The layer of the flags.
 pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<ConfigLayer> {
     let rules = [
         ("allow", &policy.allow),

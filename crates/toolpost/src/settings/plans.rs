@@ -1,4 +1,4 @@
-//! The mount plans and lists of MCP servers that trusted layers include: read, and put on their layers.
+//! Reads the mount plans and lists of MCP servers that trusted layers include, and adds them to their layers.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,21 @@ use toolpost_modules::cached_module;
 
 use crate::environment;
 
-/// What reading plans came to.
 #[derive(Default)]
 pub(crate) struct PlanReadResult {
-    /// Where bundles are that had to be fetched.
+    /// The cache of fetched bundles.
     cache: Option<PathBuf>,
-    /// What somebody should know.
+    /// Remarks for the operator.
     pub(crate) notes: Vec<PlanNote>,
-    /// Bundles that plans build on and that must be fetched first.
+    /// Bundles that must be fetched first.
     pub(crate) missing: Vec<Include>,
-    /// All bundles that plans build on and that lie elsewhere.
+    /// All bundles from elsewhere.
     pub(crate) bundles: Vec<Include>,
     /// The files the plans and lists were read from.
     pub(crate) files: Vec<PathBuf>,
-    /// What lists of MCP servers say that means nothing here.
+    /// Settings in lists of MCP servers that are ignored here.
     pub(crate) mcp_notices: Vec<ConfigNotice>,
-    /// The same of the file of an A2E host.
+    /// The same for the file of an A2E host.
     pub(crate) a2e_notices: Vec<ConfigNotice>,
 }
 
@@ -39,7 +38,7 @@ impl PlanReadResult {
         }
     }
 
-    /// The layer with the plans it includes. Those of a layer that is not trusted are not even opened.
+    /// The layer with its included plans. The plans of an untrusted layer are not opened.
     pub(super) fn read(&mut self, layer: ConfigLayer) -> Result<ConfigLayer, ConfigErrors> {
         match layer.standing {
             LayerTrust::Trusted => {}
@@ -65,7 +64,7 @@ impl PlanReadResult {
         Ok(layer.with_plans(plans).with_mcp_files(lists))
     }
 
-    /// What an operator should look at.
+    /// The remarks that need the operator's attention.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let odd = self.notes.iter().filter(|note| match note.weight {
             NoteWeight::Warning => true,
@@ -76,7 +75,7 @@ impl PlanReadResult {
             .chain(notices.map(ToString::to_string))
     }
 
-    /// The bundles that are not here, for a command without a host: a host tells them itself.
+    /// The missing bundles, for a command without a host: a host reports them itself.
     pub(crate) fn missing_warnings(&self) -> impl Iterator<Item = String> {
         self.missing.iter().map(|include| match &include.source {
             ModuleSource::Unspoken { text, why } => {
@@ -124,7 +123,8 @@ fn read_servers(path: &Path) -> Result<(McpServersFile, String), ConfigErrors> {
     Ok((file, text))
 }
 
-/// What trust in a file is given to: its text, and that of everything it includes, since that says which programs run.
+/// The digest that trust in a file refers to: its text, and that of everything it includes, since that decides which
+/// programs run.
 pub(super) fn digest(
     text: &str,
     layer: &ConfigLayer,

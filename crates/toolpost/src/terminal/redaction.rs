@@ -1,7 +1,7 @@
-//! What goes to stderr passes the redactor too: log lines, errors, warnings.
+//! The redaction of stderr: log lines, errors, warnings.
 //!
-//! The log is one for the whole process, and begins before there is a host. Until then it knows what the environment
-//! holds and how well-known secrets look; from then on it knows all that the host knows.
+//! The process has one log, which begins before there is a host. Until then it redacts the values of the environment's
+//! secrets and the patterns of well-known secrets. From then on it uses the host's redactor too.
 
 use std::{
     borrow::Cow,
@@ -17,7 +17,7 @@ use crate::environment;
 
 static OF_THE_HOST: RwLock<Option<Arc<dyn Redactor>>> = RwLock::new(None);
 
-/// From now on, what this redactor finds is kept out of what is logged.
+/// From now on, this redactor also filters the log.
 pub(crate) fn set_host_redactor(redactor: Arc<dyn Redactor>) {
     *OF_THE_HOST.write() = Some(redactor);
 }
@@ -42,7 +42,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A writer of log lines. Each line comes as one piece.
+/// A writer of log lines. Each line arrives as one piece.
 #[derive(Clone)]
 pub(super) struct RedactingWriter<W>(pub(super) W);
 

@@ -1,4 +1,4 @@
-//! What goes on while modules are fetched and installed: drawn on a terminal, silent elsewhere.
+//! The progress of fetching and installing modules: drawn on a terminal, silent elsewhere.
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolpost_amplifier::ModuleId;
@@ -7,7 +7,7 @@ use toolpost_serve::ModulesHandover;
 
 use super::printable;
 
-/// Work of several steps. Dropped, nothing of it stays on the terminal.
+/// Work of several steps. When it is dropped, its display is removed from the terminal.
 pub(crate) struct ProgressSteps {
     bar: ProgressBar,
 }
@@ -37,7 +37,7 @@ impl ProgressSteps {
         }
     }
 
-    /// What a host that starts says of its modules, from the first word of them on.
+    /// The progress of a starting host's modules, drawn from the first event on.
     pub(crate) fn of_modules() -> ModulesHandover {
         let mut steps: Option<Self> = None;
         let show = move |module: &ModuleId, progress: ModuleSetupProgress| {

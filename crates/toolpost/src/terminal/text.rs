@@ -1,4 +1,4 @@
-//! Text of others on a terminal, through the functions that every face uses.
+//! Text of foreign origin on a terminal, through the functions of all faces.
 
 use toolpost_model::{visible, visible_line};
 
@@ -7,12 +7,12 @@ pub(crate) fn printable(text: &str) -> String {
     visible(text).into_owned()
 }
 
-/// One line of text that a person decides by.
+/// One line of text that an operator decides by.
 pub(crate) fn spelled_out(text: &str) -> String {
     visible_line(text).into_owned()
 }
 
-/// A time of a record or an answer, to the second.
+/// The time of a record or an answer, to the second.
 pub(crate) fn moment(text: &str) -> String {
     match text.split_once('.') {
         Some((seconds, _)) => format!("{}Z", spelled_out(seconds)),

@@ -1,4 +1,4 @@
-//! Messages on their way to the host.
+//! Sends messages to the host.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,27 +17,26 @@ use crate::{
     },
 };
 
-/// The host's half of a POST; hosts answer at once, whatever the call takes.
+/// The limit of one POST. Hosts confirm a message at once, independent of the duration of a call.
 const POST: Duration = Duration::from_secs(30);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// What is sent for nobody in particular may take so long.
+/// The limit for messages without a waiting caller.
 const FORGOTTEN: Duration = Duration::from_secs(5);
-/// And so long once the client is gone.
+/// The limit for the `shutdown` of a dropped client.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The answer to a POST is read so far, to use the connection again.
+/// The most bytes of a POST's answer that are read to make the connection reusable.
 const ANSWER: usize = 64 << 10;
 
-/// Why a POST did not do it.
+/// The reason why a POST failed.
 #[derive(Debug)]
 pub(super) enum PostError {
-    /// The host does not know the session.
     SessionUnknown,
-    /// The host will not have this message.
+    /// The host refuses this message.
     Refused(StatusCode),
-    /// The host cannot take it now.
+    /// The host cannot take the message now.
     Busy(StatusCode),
-    /// No answer came. Whether the host has the message nobody knows, unless there was no connection.
+    /// The host did not answer. It may have the message, unless there was no connection.
     Broken {
         may_have_arrived: bool,
         source: reqwest::Error,
@@ -63,7 +62,7 @@ impl HttpWire {
         };
         let mut response = request.send().await.map_err(broken)?;
         let status = response.status();
-        // To the end, or the connection cannot be used again.
+        // An answer must be read to its end, or the connection cannot be reused.
         let mut read = 0;
         while read < ANSWER
             && let Ok(Some(piece)) = response.chunk().await
@@ -81,7 +80,7 @@ impl HttpWire {
         }
     }
 
-    /// Sends a message whose entry is in the table, until the host has it or nobody wants it any more.
+    /// Sends a message whose entry is in the table, until the host has it or the caller stops waiting.
     pub(in super::super) fn deliver(self: Arc<Self>, id: Uuid, text: Bytes) {
         let stop = self.stop.clone();
         let tasks = self.tasks.clone();
@@ -99,7 +98,8 @@ impl HttpWire {
                 return;
             };
             if may_have_arrived_in.is_some_and(|number| number != session.number) {
-                // The forgotten session may have run it. A second time is not ours to risk.
+                // The host may have run the message in the session that it forgot. It no longer recognises the id in
+                // the new session, so sending the message again could run the call twice.
                 return self.router.answer(id, Err(CallError::SessionLost));
             }
             match self.router.sending(id) {
@@ -144,8 +144,8 @@ impl HttpWire {
         }
     }
 
-    /// The session to send in, once there is one. `None`: there will be none, and whoever ended it answers what is
-    /// in the table.
+    /// The current session, or the next one if the client is between two. `None`: there will be no further session; the
+    /// table is answered by the code that ended it.
     async fn next_session(&self) -> Option<Arc<HttpClientSession>> {
         let mut states = self.state.subscribe();
         let state = states
@@ -163,7 +163,7 @@ impl HttpWire {
         session: &HttpClientSession,
         text: Bytes,
     ) -> Result<(), PostError> {
-        // The semaphore is never closed, so this is always a turn.
+        // The semaphore is never closed, so `acquire` always succeeds.
         let _turn = self.posts.acquire().await;
         self.post(session, text).await
     }
@@ -181,7 +181,7 @@ impl HttpWire {
         }
     }
 
-    /// Asks the host to stop a call that nobody waits for. Not before it has arrived: the host would not know it.
+    /// Asks the host to stop an abandoned call. Only for calls that may have arrived: a host cannot stop others.
     fn cancel(self: Arc<Self>, id: Uuid) {
         let call_id = id.simple().to_string();
         let message = Message::new(Body::ToolCancelRequest(ToolCancelRequest { call_id }));
@@ -190,7 +190,7 @@ impl HttpWire {
         }
     }
 
-    /// One try, soon or never.
+    /// Sends a message with a single try in the background.
     pub(in super::super) fn deliver_and_forget(self: Arc<Self>, text: Bytes) {
         let HttpSessionState::Ready(session) = self.state.borrow().clone() else {
             return;
@@ -205,7 +205,6 @@ impl HttpWire {
         }));
     }
 
-    /// Tells the host that the agent leaves.
     pub(in super::super) async fn shut_down(&self, grace: Duration) {
         let HttpSessionState::Ready(session) = self.state.borrow().clone() else {
             return;
@@ -223,7 +222,7 @@ impl HttpWire {
         let _ = timeout(FORGOTTEN, twice).await;
     }
 
-    /// The same for a client that was dropped. The one task that outlives it, for a moment.
+    /// Sends `shutdown` for a dropped client. This is the only task that outlives the client, for at most two seconds.
     pub(in super::super) fn leave(self: &Arc<Self>) {
         let state = self.state.borrow().clone();
         if let (HttpSessionState::Ready(session), Ok(runtime), Ok(text)) = (
@@ -239,7 +238,7 @@ impl HttpWire {
         self.stop.cancel();
     }
 
-    /// Sends again what the host took in this session and has not answered.
+    /// Repeats the requests that the host took in this session and did not answer.
     pub(super) fn deliver_unanswered(self: &Arc<Self>, session: &HttpClientSession) {
         for (id, text) in self.router.taken_in(session.number) {
             self.clone().deliver(id, text);

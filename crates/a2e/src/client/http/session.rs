@@ -1,4 +1,4 @@
-//! Sessions: opened, followed until the host forgets them, and opened anew.
+//! Opens sessions, follows them until the host forgets them, and opens new ones.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::{
     },
 };
 
-/// A host's answer to `POST /session` is read so far.
+/// The most bytes that are read of an answer to `POST /session`.
 const ANSWER: usize = 64 << 10;
-/// Tries to get the handshake to the host.
+/// The number of tries of the handshake.
 const TRIES: u32 = 5;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct SessionOpenResponse {
 }
 
 impl HttpWire {
-    /// A session in which the handshake is done, and its stream.
+    /// Opens a session and its stream and performs the handshake.
     pub(super) async fn establish(
         self: &Arc<Self>,
         number: u64,
@@ -161,7 +161,7 @@ impl HttpWire {
         }
     }
 
-    /// Follows one session after the other for as long as the client lives.
+    /// Follows one session after the other until the client ends.
     pub(super) async fn run(
         self: Arc<Self>,
         mut session: Arc<HttpClientSession>,
@@ -169,10 +169,14 @@ impl HttpWire {
     ) {
         loop {
             self.follow(&session, &mut stream).await;
+            // The order matters. First `Between` stops the POSTs of the old session from sending, then the requests
+            // that the host took in the old session fail. A request that is still on its way keeps its entry and goes
+            // to the new session, unless an earlier try may have arrived. Answering all entries first would fail
+            // requests that never left.
             self.state.send_replace(HttpSessionState::Between);
             self.router.session_lost(session.number);
             if self.router.over().is_some() {
-                // It was this client that ended it.
+                // This client ended the session itself.
                 return self.give_up(&CallError::Closed);
             }
             match self.establish_again(session.number + 1).await {
@@ -185,7 +189,7 @@ impl HttpWire {
         }
     }
 
-    /// Reads a session's stream until the host says, there or to a POST, that it does not know the session.
+    /// Reads the session's stream until the host reports the session as unknown, on the stream or in answer to a POST.
     async fn follow(self: &Arc<Self>, session: &HttpClientSession, stream: &mut HostMessageStream) {
         let mut lost = self.lost.subscribe();
         tokio::select! {
@@ -199,7 +203,7 @@ impl HttpWire {
         self.router.end(reason);
     }
 
-    /// Tries until there is a session or the host does not want one.
+    /// Retries until there is a new session or the host refuses one.
     async fn establish_again(
         self: &Arc<Self>,
         number: u64,
@@ -219,7 +223,8 @@ impl HttpWire {
         }
     }
 
-    /// A POST was told that there is no such session. Returns when there is another one, or none any more.
+    /// Reports a session that the host answered to be unknown. Returns when there is a newer session, or no further
+    /// one.
     pub(super) async fn session_unknown(&self, session: &HttpClientSession) {
         self.lost.send_if_modified(|newest| {
             let newer = session.number > *newest;
@@ -236,7 +241,7 @@ impl HttpWire {
     }
 }
 
-/// A handshake that is given up on leaves no entry behind.
+/// Removes the entry of a handshake that is cancelled.
 struct ForgetOnDrop<'a> {
     wire: &'a HttpWire,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! The stream on which the host speaks, opened again where it broke off.
+//! The stream of the host's messages, reopened after its last event when it breaks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,31 +17,30 @@ use crate::{
     sse::{Sse, SseParser},
 };
 
-/// A host answers the request for a stream at once, whatever there is to say.
+/// Hosts answer the request for a stream at once, even if they have no messages.
 const HEADERS: Duration = Duration::from_secs(30);
-/// A host that says every few seconds that it is alive, and then does not, is not.
+/// A host that sends keep-alive comments counts as gone after this silence.
 const SILENCE: Duration = Duration::from_secs(45);
-/// A stream that lived so long was a good one, and its successor need not wait.
+/// After a stream of this age the next one is opened without a pause.
 const GOOD: Duration = Duration::from_secs(1);
 
 pub(super) struct HostMessageStream {
     session: Arc<HttpClientSession>,
     parser: SseParser,
     open: Option<OpenStreamResponse>,
-    /// Tries since the last good stream.
+    /// The tries since the last good stream.
     tries: u32,
-    /// Whether there was a stream before.
+    /// Whether an earlier stream existed.
     opened_before: bool,
 }
 
 struct OpenStreamResponse {
     response: Response,
     since: Instant,
-    /// The host sends comments, so that its silence means something.
+    /// Whether the host sends keep-alive comments, so that its silence has a meaning.
     keeps_alive: bool,
 }
 
-/// The host does not know the session.
 #[derive(Debug)]
 pub(super) struct SessionUnknown;
 
@@ -56,8 +55,8 @@ impl HostMessageStream {
         }
     }
 
-    /// Reads, and opens as often as necessary, until the host says that there is no such session. May be dropped
-    /// and called again at any time: what was read stays read.
+    /// Reads the stream and reopens it as needed, until the host reports the session as unknown. Cancellation safe:
+    /// nothing that was read is lost when this future is dropped and called again.
     pub(super) async fn read(&mut self, wire: &Arc<HttpWire>) -> SessionUnknown {
         loop {
             let Some(open) = &mut self.open else {
@@ -90,7 +89,7 @@ impl HostMessageStream {
         }
     }
 
-    /// One try, after a pause. A failure is left to the next one.
+    /// One try after a pause. A failure leads to the next try.
     async fn open_once(&mut self, wire: &Arc<HttpWire>) -> Result<(), SessionUnknown> {
         sleep(pause(self.tries, LONGEST_PAUSE)).await;
         self.tries += 1;
@@ -120,6 +119,9 @@ impl HostMessageStream {
         if std::mem::replace(&mut self.opened_before, true) {
             router::add(&wire.router.counts.reconnects, 1);
             wire.router.tell(HostNotice::Reconnected);
+            // A reopened stream continues after the last event that this client read, so an answer that the old stream
+            // lost arrives by itself. A host that was restarted has no such backlog: it needs the unanswered requests
+            // again, recognises their ids and answers from its record.
             wire.deliver_unanswered(&self.session);
         }
         Ok(())
@@ -138,7 +140,7 @@ fn is_event_stream(response: &Response) -> bool {
     })
 }
 
-/// Whether it was a comment.
+/// Hands an event to the router. Returns whether it was a comment.
 fn hear(router: &AnswerRouter, sse: Sse<'_>) -> bool {
     match sse {
         Sse::Event(text) => router.receive(text),

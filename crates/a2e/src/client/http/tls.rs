@@ -1,4 +1,4 @@
-//! The HTTP client with its TLS: rustls with ring, told so here and not through a global of the process.
+//! The HTTP client with rustls and ring, chosen here and not through a process-wide default.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,9 +8,9 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::client::error::ConnectError;
 
-/// As the field's own client has it.
+/// The same limit as in the protocol's own client.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Connections kept for the next POST.
+/// Connections that are kept for later POSTs.
 const IDLE: usize = super::POSTS;
 
 pub(super) fn client(encrypted: bool) -> Result<reqwest::Client, ConnectError> {
@@ -22,7 +22,7 @@ pub(super) fn client(encrypted: bool) -> Result<reqwest::Client, ConnectError> {
         .tcp_keepalive(Duration::from_secs(30))
         .connect_timeout(CONNECT)
         .pool_max_idle_per_host(IDLE)
-        // A session's id is a credential; it is not carried to wherever a host points.
+        // The session's id is a credential, so the client follows no redirect to another server.
         .redirect(redirect::Policy::none())
         .referer(false)
         .build()
@@ -35,7 +35,7 @@ fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(if encrypted {
         builder.with_platform_verifier()?.with_no_client_auth()
     } else {
-        // Reading the system's certificates takes milliseconds that a host on loopback need not cost.
+        // Loading the system's certificates takes milliseconds, which a host on loopback should not cost.
         builder
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth()

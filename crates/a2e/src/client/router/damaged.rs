@@ -1,4 +1,4 @@
-//! Finding out which request a message belongs to that cannot be read.
+//! Finds the request of a message that cannot be read.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// Where a message is no JSON at all, its names stand near the beginning or nowhere.
+/// In a text that is not JSON, the id is searched for up to here.
 const HEAD: usize = 4 << 10;
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct DamagedReplyHeader<'a> {
     req_id: Cow<'a, str>,
 }
 
-/// The request that a damaged message answers, as far as that shows. Events answer nothing.
+/// The request that a damaged message answers, if its id is readable. Events answer no request.
 pub(super) fn answered_request(text: &[u8]) -> Option<Uuid> {
     let (kind, id) = match serde_json::from_slice::<DamagedReplyHeader<'_>>(text) {
         Ok(names) => (names.kind, names.req_id),

@@ -1,4 +1,4 @@
-//! One request that waits for its answer.
+//! The entry of one waiting request.
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -8,11 +8,11 @@ use crate::{
     client::{error::CallError, events::EventSender},
 };
 
-/// What a waiting request gets.
+/// The answer that a waiting request gets.
 #[derive(Debug)]
 pub(crate) struct RequestAnswer {
     pub(crate) outcome: Result<Body, CallError>,
-    /// Events lost after the last one that was heard.
+    /// The number of events lost after the last one that was read.
     pub(crate) lost: u64,
 }
 
@@ -20,41 +20,40 @@ pub(crate) struct RouterEntry {
     pub(super) answer: oneshot::Sender<RequestAnswer>,
     pub(super) events: Option<EventSender>,
     pub(super) progress: RequestSendProgress,
-    /// The message as it was sent, where it may have to be sent again.
+    /// The message as sent, for transports that may have to repeat it.
     pub(super) text: Bytes,
     pub(super) abandoned: Option<AbandonedRequestAction>,
-    /// Given back when the entry goes.
+    /// Released together with the entry.
     _slot: Option<OwnedSemaphorePermit>,
 }
 
-/// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestSendProgress {
-    /// The host does not have it.
+    /// The host does not have the request.
     OnItsWay,
-    /// It was sent, and the host has not confirmed it.
+    /// The request was sent, and the host has not confirmed it.
     MayHaveArrived,
-    /// The host has it, in this session of the client's.
+    /// The host took the request in this session of the client.
     Taken { session: u64 },
 }
 
-/// What becomes of a request that nobody waits for any more.
+/// The action for an abandoned request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AbandonedRequestAction {
-    /// It goes on.
+    /// The request continues.
     Silent,
-    /// The host is asked to stop it.
+    /// The host is asked to stop the request.
     Cancel,
 }
 
-/// How things stand with a request, for whoever is sending it.
+/// The state of an entry, for the task that sends the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouterEntryState {
-    /// Somebody waits for its answer.
+    /// The caller waits for the answer.
     Waiting,
-    /// Nobody does any more.
+    /// The caller stopped waiting.
     Abandoned(AbandonedRequestAction),
-    /// It is answered, or was forgotten.
+    /// The request was answered or removed.
     Over,
 }
 
@@ -85,7 +84,7 @@ impl RouterEntry {
         }
     }
 
-    /// For wires that lose nothing on the way.
+    /// For transports that lose no messages.
     pub(crate) fn handed_over(self) -> Self {
         Self {
             progress: RequestSendProgress::Taken { session: 0 },
@@ -93,7 +92,7 @@ impl RouterEntry {
         }
     }
 
-    /// For wires that may have to send it again.
+    /// For transports that may have to repeat the message.
     pub(crate) fn sent_as(self, text: Bytes) -> Self {
         Self { text, ..self }
     }
@@ -105,7 +104,7 @@ impl RouterEntry {
 
     pub(super) fn settle(self, outcome: Result<Body, CallError>) {
         let lost = self.events.as_ref().map_or(0, EventSender::lost);
-        // An error says that nobody waits any more.
+        // Sending fails only if the caller stopped waiting.
         let _ = self.answer.send(RequestAnswer { outcome, lost });
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a child: noticed when it comes by itself, brought about step by step when it does not.
+//! Notices the exit of a child, or brings it about step by step.
 
 use std::{process::ExitStatus, sync::Arc, time::Duration};
 
@@ -12,23 +12,23 @@ use crate::client::{
     router::AnswerRouter,
 };
 
-/// A child whose stdin was closed has so long before it is asked to end,
+/// The time after stdin is closed before the child gets SIGTERM.
 pub(super) const TERM_AFTER: Duration = Duration::from_secs(3);
-/// and then so long before it is ended.
+/// The time after SIGTERM before the child is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
-/// Output that a dead child left in its pipes is read for so long. A grandchild may hold them open for ever.
+/// The time for reading the output that a dead child left in its pipes. A grandchild may hold them open for ever.
 const LEFT_OVER: Duration = Duration::from_secs(1);
-/// A child that closes its stdout is about to exit, as a rule.
+/// A child that closes its stdout usually exits within this time.
 const EXIT_AFTER_EOF: Duration = Duration::from_millis(250);
 
-/// The tasks that read what the child says.
+/// The tasks that read the output of the child.
 #[derive(Default)]
 pub(super) struct ChildReaderTasks {
     pub(super) stdout: Option<JoinHandle<()>>,
     pub(super) stderr: Option<JoinHandle<()>>,
 }
 
-/// Waits for the child's end, or for the wish to end it, and sees to the rest.
+/// Waits until the child exits or `stop` is cancelled, then ends the child and the reading tasks.
 pub(super) async fn mind(
     mut child: Child,
     mut readers: ChildReaderTasks,
@@ -42,10 +42,10 @@ pub(super) async fn mind(
     };
     if exit.is_none() {
         if !stop.is_cancelled() {
-            // It said its last word but lives on.
+            // The child closed its stdout but did not exit.
             router.end(&CallError::HostGone(HostDeparture::Ended));
         }
-        // Closes its stdin.
+        // Makes the writing task close stdin.
         stop.cancel();
         exit = end(&mut child).await;
     }
@@ -55,14 +55,15 @@ pub(super) async fn mind(
             unfinished.abort();
         }
     }
-    // Last: what the child still said may have answered something.
+    // This is the last step: the remaining output of the child may answer requests, and they should get that answer
+    // rather than `HostGone`.
     router.end(&CallError::HostGone(
         exit.map_or(HostDeparture::Ended, HostDeparture::Exited),
     ));
     stop.cancel();
 }
 
-/// Waits for a reader's end. One that is not there never ends.
+/// Waits until a reader ends. Pending for ever without a reader.
 async fn finished(reader: &mut Option<JoinHandle<()>>) {
     if let Some(handle) = reader {
         let _ = handle.await;
@@ -76,7 +77,7 @@ async fn end(child: &mut Child) -> Option<ExitStatus> {
     if let Some(status) = within(TERM_AFTER, child.wait()).await {
         return status.ok();
     }
-    // The child has not been waited for, so its number is still its own.
+    // The child has not been waited for, so the system cannot have reused its process id.
     let pid = child
         .id()
         .and_then(|id| i32::try_from(id).ok())

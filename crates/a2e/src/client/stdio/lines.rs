@@ -1,23 +1,22 @@
-//! Bytes into lines of bounded length.
+//! Splits bytes into lines of bounded length.
 
-/// How much of a line that is too long is kept.
+/// The kept part of a line that is too long.
 const HEAD: usize = 4 << 10;
 
-/// Cuts what comes in pieces into lines.
+/// Splits incoming pieces into lines.
 pub(super) struct LineSplitter {
     limit: usize,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     pending: Vec<u8>,
-    /// The line is too long already; only its head is kept.
+    /// Set when the line is too long; only its beginning is kept.
     too_long: bool,
 }
 
-/// One line, without its end.
+/// One line, without its line end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SplitLine<'a> {
-    /// All of it.
     Line(&'a [u8]),
-    /// The beginning of one that is too long.
+    /// The beginning of a line that is too long.
     TooLong(&'a [u8]),
 }
 
@@ -45,7 +44,7 @@ impl LineSplitter {
         self.keep(piece);
     }
 
-    /// The input has ended; so has the last line.
+    /// Ends the last line at the end of the input.
     pub(super) fn finish(&mut self, each: &mut impl FnMut(SplitLine<'_>)) {
         if std::mem::take(&mut self.too_long) {
             each(SplitLine::TooLong(&self.pending));
@@ -53,7 +52,7 @@ impl LineSplitter {
             whole(&self.pending, each);
         }
         self.pending.clear();
-        // One huge answer must not hold its memory for the rest of the session.
+        // The memory of one very large answer is released.
         self.pending.shrink_to(1 << 20);
     }
 
@@ -74,7 +73,7 @@ impl LineSplitter {
     }
 }
 
-/// Empty lines say nothing.
+/// Passes on a line, unless it is empty.
 fn whole(line: &[u8], each: &mut impl FnMut(SplitLine<'_>)) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if !line.trim_ascii().is_empty() {

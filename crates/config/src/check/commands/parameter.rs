@@ -1,4 +1,4 @@
-//! Parameters: kinds, what goes with which kind, and defaults that are of theirs.
+//! Parameters: kinds, the keys that fit each kind, and defaults of that kind.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
 
 use super::is_name;
 
-/// As long as anybody writes one. What a class of letters takes in memory is a thousand times its text.
+/// The longest pattern. A class of letters takes a thousand times the memory of its text.
 const LONGEST_PATTERN: usize = 1000;
 
 pub(super) fn check(
@@ -61,7 +61,7 @@ pub(super) fn check(
     }
 }
 
-/// One parameter on its way.
+/// A parameter during its check.
 struct ParameterEntryCheck<'a> {
     key: String,
     entry: &'a ParameterEntry,
@@ -75,7 +75,7 @@ impl ParameterEntryCheck<'_> {
             .push(ConfigComplaint::new(at, message).hint(hint));
     }
 
-    /// What would be ignored, since the kind has no use for it.
+    /// Reports keys that the kind would ignore.
     fn foreign_keys(&mut self) {
         let entry = self.entry;
         let kind = entry.kind;
@@ -165,8 +165,9 @@ impl ParameterEntryCheck<'_> {
             );
             self.complain(pattern.at, message, None);
         } else if let Err(error) = regex_syntax::parse(&pattern.value) {
-            // Only read, not compiled: a short pattern can take seconds to compile, and the file may be hostile.
-            // The last line says what is wrong; those before it draw the pattern, which is shown anyway.
+            // Parsed but not compiled: a short pattern can take seconds to compile, and the file may be hostile. The
+            // last line of the error has the reason; the lines before it draw the pattern, which the snippet shows
+            // anyway.
             let told = error.to_string();
             let why = told.lines().last().unwrap_or_default();
             let why = shown(why.strip_prefix("error: ").unwrap_or(why));

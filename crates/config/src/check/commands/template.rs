@@ -4,7 +4,7 @@ use crate::{CommandTemplateConfig, TemplatePieceConfig};
 
 use super::is_name;
 
-/// Why a text is not a template.
+/// Why a text is no template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TemplateError {
     #[error("a `{{` without a parameter's name and a `}}` behind it")]
@@ -15,8 +15,8 @@ pub(super) enum TemplateError {
     Condition,
 }
 
-/// Reads a template. A single brace that makes no parameter is refused, not taken for itself: `{print}` may be
-/// meant for awk, and `{path }` may be a slip.
+/// Parses a template. A single brace that makes no parameter is refused, not taken literally: `{print}` may be meant
+/// for awk, and `{path }` may be a mistake.
 pub(super) fn parse(text: &str) -> Result<CommandTemplateConfig, TemplateError> {
     if let Some((name, text)) = condition(text) {
         if text.contains(['{', '}']) {
@@ -58,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<CommandTemplateConfig, TemplateError> 
         rest = after;
     }
     literal.push_str(rest);
-    // A text of nothing is an argument all the same.
+    // An empty text is a valid argument.
     if !literal.is_empty() || pieces.is_empty() {
         pieces.push(TemplatePieceConfig::Text(literal));
     }

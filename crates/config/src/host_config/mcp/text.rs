@@ -1,4 +1,4 @@
-//! Texts in which references stand for what is kept elsewhere: `${NAME}`, `${file:PATH}`.
+//! Texts with references to values elsewhere: `${NAME}`, `${file:PATH}`.
 
 use std::{
     collections::BTreeMap,
@@ -8,29 +8,29 @@ use std::{
 
 use toolpost_model::{Secret, holds_secret};
 
-/// Variables whose values are known to everybody. Were they taken for secrets, every path would be blotted out.
+/// Variables with publicly known values. If they counted as secrets, every path would be redacted.
 const PLAIN: [&str; 12] = [
     "HOME", "USER", "LOGNAME", "PATH", "PWD", "LANG", "SHELL", "TMPDIR", "TZ", "TERM", "HOSTNAME",
     "DISPLAY",
 ];
 
-/// A text with references in it. Its plain parts may be secrets, so it does not print them.
+/// A text with references. Its literal parts may be secrets, so it does not print them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct McpText(Vec<McpPiece>);
 
 /// A part of a text.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpPiece {
-    /// As it stands.
+    /// Literal text.
     Plain(String),
     /// A variable of the host's environment.
     Variable {
         /// Its name.
         name: String,
-        /// What stands in for it where it is not set.
+        /// The value if the variable is not set.
         default: Option<String>,
     },
-    /// What a file holds.
+    /// The content of a file.
     File(PathBuf),
     /// The workspace: `${workspaceFolder}`.
     Workspace,
@@ -38,22 +38,22 @@ pub enum McpPiece {
     Home,
 }
 
-/// Why a text cannot be read.
+/// Why a text cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpTextError {
-    /// An editor would ask its user.
+    /// An editor's input variable, which would prompt its user.
     #[error("`${{input:{0}}}` is asked for by an editor, and nobody can be asked here")]
     Input(String),
-    /// No reference that is known here.
+    /// An unknown reference.
     #[error("`${{{0}}}` refers to nothing that is known here")]
     Unknown(String),
-    /// No end.
+    /// The end of the reference is missing.
     #[error("a reference begins with `${{` and does not end")]
     Open,
 }
 
 impl McpTextError {
-    /// What to do about it.
+    /// A suggestion to fix it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Input(_) => {
@@ -68,13 +68,13 @@ impl McpTextError {
     }
 }
 
-/// What references came to. No file says this: whoever starts the host looks them up, since a library reads no
+/// The values behind references. They are not part of any file: the caller looks them up, since a library reads no
 /// environment.
 #[derive(Clone, Debug, Default)]
 pub struct McpValues {
-    /// Variables of the host's environment, as far as texts name them.
+    /// Variables of the host's environment, as far as texts refer to them.
     pub variables: BTreeMap<String, Secret>,
-    /// What files hold, or why that cannot be had.
+    /// The contents of files, or the reason for a failure.
     pub files: BTreeMap<PathBuf, Result<Secret, String>>,
     /// The workspace.
     pub workspace: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub struct McpValues {
     pub home: Option<PathBuf>,
 }
 
-/// Why a text cannot be put together.
+/// Why a text cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpUnresolved {
     /// A variable is missing.
@@ -93,7 +93,7 @@ pub enum McpUnresolved {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// There is no such folder.
@@ -101,17 +101,17 @@ pub enum McpUnresolved {
     Folder(&'static str),
 }
 
-/// A text that was put together.
+/// A resolved text.
 #[derive(Clone, Debug)]
 pub struct ResolvedMcpText {
-    /// The whole.
+    /// The whole text.
     pub text: Secret,
-    /// The parts of it that were kept elsewhere, and so may be secrets.
+    /// The resolved parts of it, which may be secrets.
     pub secrets: Vec<Secret>,
 }
 
 impl McpText {
-    /// A text as it stands.
+    /// A text without references.
     pub fn plain(text: impl Into<String>) -> Self {
         Self(vec![McpPiece::Plain(text.into())])
     }
@@ -121,7 +121,7 @@ impl McpText {
         Self(vec![piece])
     }
 
-    /// Finds the references of a text. Files among them begin in `folder`.
+    /// Parses the references of a text. Their relative files begin in `folder`.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, McpTextError> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -154,7 +154,7 @@ impl McpText {
         &self.0
     }
 
-    /// The text, where it holds no reference.
+    /// The text, if it has no reference.
     pub fn as_plain(&self) -> Option<&str> {
         match self.0.as_slice() {
             [McpPiece::Plain(text)] => Some(text),
@@ -162,7 +162,7 @@ impl McpText {
         }
     }
 
-    /// The same with its files beneath a folder.
+    /// The same with its relative files resolved from a folder.
     #[must_use]
     pub(crate) fn beneath(mut self, folder: &Path) -> Self {
         for piece in &mut self.0 {
@@ -173,7 +173,7 @@ impl McpText {
         self
     }
 
-    /// Puts the text together.
+    /// Resolves the text.
     pub fn resolve(&self, values: &McpValues) -> Result<ResolvedMcpText, McpUnresolved> {
         let mut text = String::new();
         let mut secrets = Vec::new();
@@ -223,7 +223,7 @@ impl McpText {
         })
     }
 
-    /// The secret that stands in the file itself, where the name of a variable or header says that its value is one.
+    /// The secret in the file itself, if the name of the variable or header shows that its value is one.
     pub fn plain_secret(&self, name: &str) -> Option<&str> {
         let named =
             holds_secret(&name.replace('-', "_")) || name.eq_ignore_ascii_case("authorization");
@@ -234,7 +234,7 @@ impl McpText {
     }
 }
 
-/// What of a header's value is the secret: what stands behind a word such as `Bearer`.
+/// The secret part of a header's value, without a scheme such as `Bearer`.
 fn secret_part(text: &str) -> &str {
     let text = text.trim();
     match text.split_once(' ') {

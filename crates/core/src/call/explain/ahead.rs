@@ -1,4 +1,4 @@
-//! What would lead to another outcome where it is not the rules that stand in the way.
+//! The changes that would alter an outcome that the rules did not cause.
 
 use toolpost_model::{ErrorClass, HiddenReason, ToolError, Visibility};
 
@@ -68,7 +68,7 @@ pub(super) fn changes(
                 hint(),
             )]
         }
-        // The rules have had their say, or it is no end that a dry run comes to.
+        // The account of the rules covers these, or a dry run cannot end with them.
         ErrorClass::PermissionDenied
         | ErrorClass::PolicyBlocked
         | ErrorClass::ApprovalRejected
@@ -82,13 +82,13 @@ pub(super) fn changes(
     }
 }
 
-/// What would show a tool that is hidden.
+/// The change that would show a hidden tool.
 fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionAlternative> {
     let entry = &call.findings.resolved.as_ref()?.entry;
     let requires = &entry.declaration().requires;
     let setting = |key: &str, value: bool| format!("{}: {value}", entry.id().setting_key(key));
     match reason {
-        // The rules tell it themselves.
+        // The account of the rules covers it.
         HiddenReason::Policy => None,
         HiddenReason::Disabled => Some(DecisionAlternative::setting(
             setting("enabled", true),

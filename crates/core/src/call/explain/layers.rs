@@ -1,4 +1,4 @@
-//! What each layer has to say of a call that is only looked at.
+//! The explanation of each layer for a dry run.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -19,111 +19,111 @@ use crate::{
     scheduling::SchedulerSnapshot,
 };
 
-/// What each layer has to say. One that the call did not come to says nothing.
+/// The explanations of the layers. A layer that the call did not reach is missing.
 #[derive(Clone, Debug, Serialize)]
 pub struct LayerExplanations {
-    /// 1: which tool.
+    /// Layer 1: the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declaration: Option<DeclarationExplanation>,
-    /// 2: how it behaves, and who says so.
+    /// Layer 2: the tool's interface and the origin of its claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<InterfaceExplanation>,
-    /// 3: whether it can be seen here.
+    /// Layer 3: the tool's visibility in this session.
     pub surface: SurfaceExplanation,
-    /// 4: what was asked of it.
+    /// Layer 4: the arguments.
     pub invocation: InvocationExplanation,
-    /// The hooks that would be asked.
+    /// The hooks that would run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookPlan>,
-    /// 5: whether it may run.
+    /// Layer 5: the permission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<PermissionExplanation>,
-    /// 6: when it would run.
+    /// Layer 6: the schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<SchedulingExplanation>,
-    /// 7: how it would run.
+    /// Layer 7: the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionExplanation>,
-    /// 8: how much of its result would be shown.
+    /// Layer 8: the limits of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultExplanation>,
-    /// 9: what would be kept of a result that is larger, and where.
+    /// Layer 9: the storage of a result that exceeds these limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence: Option<PersistenceExplanation>,
 }
 
-/// Which tool was meant.
+/// The tool that the request named.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeclarationExplanation {
     /// The tool.
     pub tool_id: ToolId,
     /// Its name on the wire.
     pub name: String,
-    /// By which of its names it was asked for.
+    /// The kind of name that matched.
     pub matched_by: MatchedBy,
-    /// Where it comes from.
+    /// The name of the tool's source.
     pub source: String,
-    /// Whether it can be used.
+    /// The tool's lifecycle.
     pub lifecycle: Lifecycle,
 }
 
-/// How the tool behaves, and who says so.
+/// The tool's interface and the origin of its claims.
 #[derive(Clone, Debug, Serialize)]
 pub struct InterfaceExplanation {
-    /// Its class before any arguments are known.
+    /// The effect class before the arguments are known.
     pub class: ClassFact,
-    /// Who vouches for its class and its effects.
+    /// The origin of the class and the effects.
     pub vouched_by: EffectOrigin,
-    /// Who states the effects of this very call; missing where nobody is listened to.
+    /// The origin of the effects of this call. Missing if no statement counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stated_by: Option<EffectOrigin>,
-    /// It may destroy what cannot be brought back.
+    /// Whether the tool may destroy data irrecoverably.
     pub destructive: bool,
-    /// A person must approve every call of it.
+    /// Whether each call needs an operator's approval.
     pub approval_required: bool,
-    /// The tool itself asks for approval of every call; mode `bypass` and an allow by its id answer that.
+    /// Whether the tool requests approval for each call. Mode `bypass` and an allow for its id waive that.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
 }
 
-/// Whether the tool can be seen.
+/// The tool's visibility.
 #[derive(Clone, Debug, Serialize)]
 pub struct SurfaceExplanation {
-    /// The surface that was looked at.
+    /// The surface of the session.
     pub id: SurfaceId,
-    /// Whether it shows the tool.
+    /// The visibility on that surface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
-    /// Why so.
+    /// The reason.
     pub why: String,
 }
 
-/// What was asked of the tool.
+/// The arguments of the call.
 #[derive(Clone, Debug, Serialize)]
 pub struct InvocationExplanation {
-    /// What the schema and the tool's own checks say of the arguments.
+    /// The result of validation.
     pub schema: SchemaVerdict,
-    /// What does not fit, as the error's details have it.
+    /// The violations, as in the error's details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violations: Option<Value>,
     /// The arguments as others may see them, after hooks and settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<ObservableInput>,
-    /// Some of them are kept out of every record.
+    /// Whether some arguments are redacted in all records.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// Who changed them on the way.
+    /// The changes of the arguments, with their sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mutations: Vec<InputMutation>,
 }
 
-/// What is to be said of the arguments.
+/// The result of validating the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SchemaVerdict {
-    /// Nobody looked at them.
+    /// The call ended before validation.
     NotChecked,
-    /// They are no JSON object, or too large to be read.
+    /// The arguments are not a JSON object, or are too large.
     Unreadable,
     /// They do not fit the schema.
     Violated,
@@ -133,112 +133,112 @@ pub enum SchemaVerdict {
     Fits,
 }
 
-/// A hook that would be asked.
+/// A hook that would run.
 #[derive(Clone, Debug, Serialize)]
 pub struct HookPlan {
     /// Its name.
     pub name: String,
-    /// What its failure means.
+    /// The effect of its failure.
     pub standing: HookStanding,
-    /// When it would be asked.
+    /// The events that it would run for.
     pub events: Vec<HookEvent>,
 }
 
-/// Whether the call may run.
+/// The permission of the call.
 #[derive(Clone, Debug, Serialize)]
 pub struct PermissionExplanation {
-    /// What happens where no rule speaks.
+    /// The default when no rule matches.
     pub mode: PermissionMode,
-    /// The rules that could have spoken, those that did first.
+    /// The rules that could match, the matching ones first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub considered: Vec<ConsideredRule>,
-    /// How many more there are.
+    /// The number of further rules.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
-    /// How long a person would be given to answer, in milliseconds; missing where nobody would be asked.
+    /// The time for an operator's answer in milliseconds. Missing if no operator can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_timeout_ms: Option<u64>,
 }
 
-/// When the call would run.
+/// The schedule of the call.
 #[derive(Clone, Debug, Serialize)]
 pub struct SchedulingExplanation {
-    /// It needs no turn: it only looks at other calls.
+    /// Whether the call needs no slot, because it only looks at other calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unscheduled: bool,
-    /// The scheduler as the call would find it now.
+    /// The state of the scheduler for this call now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<SchedulerSnapshot>,
-    /// Why it could never have a turn from here.
+    /// Why the call can never be admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
 impl SchedulingExplanation {
-    /// Why the call would be refused if it came now.
+    /// Why the scheduler would refuse the call now.
     pub(super) fn refusal(&self) -> Option<&str> {
         let now = self.now.as_ref().and_then(|now| now.refused.as_deref());
         self.refused.as_deref().or(now)
     }
 }
 
-/// How the call would run.
+/// The execution of the call.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExecutionExplanation {
-    /// Where.
+    /// The kind of execution.
     pub kind: ExecutionKind,
-    /// For how long, at most.
+    /// The deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<CallDeadline>,
-    /// What happens when it is told to stop.
+    /// The tool's reaction to a cancellation.
     pub cancel: CancelSupport,
-    /// What would confine its process, where it starts one.
+    /// The sandbox of the process, if the tool starts one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxPlan>,
-    /// Why the path rules that there are do not bind the tool, where they do not.
+    /// Why the configured path rules do not bind the tool, if they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unbound_paths: Option<String>,
 }
 
-/// What would become of the result.
+/// The limits of the result.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResultExplanation {
-    /// The largest text shown whole, in characters.
+    /// The largest inline text, in characters.
     pub inline_chars: usize,
-    /// What becomes of a larger one.
+    /// The treatment of a larger result.
     pub strategy: PersistStrategy,
 }
 
-/// What would be kept of a result that is larger than may be shown.
+/// The storage of a result that exceeds the inline limit.
 #[derive(Clone, Debug, Serialize)]
 pub struct PersistenceExplanation {
-    /// What becomes of it.
+    /// The treatment of the result.
     pub strategy: PersistStrategy,
-    /// How many of its characters are shown.
+    /// The length of the preview, in characters.
     pub preview_chars: usize,
-    /// Where the whole of it is kept.
+    /// The place of the full result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptPlan>,
-    /// Why nothing of it is kept.
+    /// Why the full result is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<&'static str>,
 }
 
-/// Where results are kept.
+/// The place where results are kept.
 #[derive(Clone, Debug, Serialize)]
 pub struct KeptPlan {
-    /// In which kind of place.
+    /// The kind of place.
     pub place: KeptIn,
-    /// The folder. Only operators learn it.
+    /// The folder. Shown to operators only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// How many bytes of kept results there may be, in all sessions together.
+    /// The limit for all kept results together, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<u64>,
-    /// How many there are.
+    /// The size of all kept results, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_bytes: Option<u64>,
-    /// The tools by which the caller can read on.
+    /// The tools that read kept results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read_with: Vec<&'static str>,
 }
@@ -247,9 +247,9 @@ pub struct KeptPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptIn {
-    /// They go when the host ends.
+    /// Lost when the host ends.
     Memory,
-    /// They outlive the host.
+    /// Kept beyond the host.
     Folder,
 }
 
@@ -267,7 +267,7 @@ pub(super) fn of(
 ) -> LayerExplanations {
     let resolved = call.findings.resolved.as_ref();
     let entry = resolved.map(|resolved| &*resolved.entry);
-    // Of a call that is denied there is no turn, no run and no result to tell of.
+    // A denied call has no slot, no execution and no result, so these layers are left out.
     let may_run = call
         .findings
         .decision

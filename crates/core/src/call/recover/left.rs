@@ -1,4 +1,4 @@
-//! What the record tells of calls and questions that the last host left behind.
+//! The open calls and questions in the records of the last host.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,45 +22,45 @@ pub(super) struct OpenCall {
     pub(super) session: SessionId,
     pub(super) call: CallRequestBody<'static>,
     pub(super) request: Option<RequestKey>,
-    /// It had begun something that may have a side effect.
+    /// Whether the call had started something that may have a side effect.
     pub(super) started: bool,
-    /// The question it waits for.
+    /// The question that the call waits for.
     pub(super) asks: Option<UnfinishedQuestion>,
 }
 
-/// How a call asked.
+/// A question without an answer, as its call asked it.
 #[derive(Clone)]
 pub(super) struct UnfinishedQuestion {
     pub(super) asked: RecordedQuestion,
     pub(super) decision: Decision,
-    /// The files it would run, as they were.
+    /// The files that the call would run, as they were.
     pub(super) programs: Vec<ProgramFile>,
 }
 
-/// A question that somebody may still have to do with.
+/// A question that a call or an operator may still use.
 pub(super) struct LeftQuestion {
     pub(super) asked: RecordedQuestion,
-    /// The call that asked last, as it asked.
+    /// The call that asked last.
     pub(super) raised_by: OpenCall,
-    /// Calls without an end that wait for it.
+    /// The open calls that wait for the question.
     waiting: BTreeSet<InvocationId>,
-    /// Calls whose records tell of it.
+    /// The calls whose records mention the question.
     pub(super) told_by: BTreeSet<InvocationId>,
-    /// Its last caller was told to come again.
+    /// The last caller got `approval_pending` and may call again.
     is_kept: bool,
     pub(super) answer: Option<VerdictBody>,
-    /// The answer was for one call, and that one has begun.
+    /// The answer was for one call, and that call has started.
     is_spent: bool,
 }
 
 impl LeftQuestion {
-    /// It waits for an answer, and nobody for it.
+    /// Whether the question is open without a waiting call.
     pub(super) fn is_kept_open(&self, now: Timestamp) -> bool {
         let is_open = self.answer.is_none() && now < self.asked.expires_at;
         is_open && self.is_kept && self.waiting.is_empty()
     }
 
-    /// An answer that is good for one more call, and until when.
+    /// The answer if it can serve one more call, with its expiry.
     pub(super) fn kept_answer(&self, now: Timestamp) -> Option<(&VerdictBody, Timestamp)> {
         let answer = self
             .answer
@@ -74,7 +74,7 @@ impl LeftQuestion {
         !self.waiting.is_empty()
     }
 
-    /// Nothing can come of it any more.
+    /// Whether the question and its answer have no further use.
     fn is_settled(&self) -> bool {
         let is_kept = match &self.answer {
             None => self.is_kept,
@@ -85,7 +85,7 @@ impl LeftQuestion {
 }
 
 impl VerdictBody {
-    /// What a call hears. `None`: what was approved is not all on record.
+    /// The answer for a call. `None` if the approved arguments are not fully on record.
     pub(super) fn word(&self) -> Option<ApprovalAnswer> {
         let ask_id = self.ask_id;
         let by = self.by.clone();
@@ -112,7 +112,7 @@ impl VerdictBody {
     }
 }
 
-/// Calls and questions, followed record by record.
+/// The open calls and questions, updated record by record.
 #[derive(Default)]
 pub(super) struct LeftBehind {
     pub(super) calls: HashMap<InvocationId, OpenCall>,
@@ -234,7 +234,7 @@ impl LeftBehind {
     }
 }
 
-/// The arguments as hooks left them, in place of those the call came with. What the model sent stays known.
+/// Replaces the arguments of the request by those after the hooks. The model's arguments are kept.
 fn replace_arguments(
     call: &mut CallRequestBody<'static>,
     arguments: RecordBodyMember<'static, Arguments>,

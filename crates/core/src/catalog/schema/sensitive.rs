@@ -1,8 +1,9 @@
-//! Which arguments must be kept out of every record.
+//! The arguments that must be kept out of every record.
 //!
-//! Two ways find them: the schema's own mark, `x-sensitive: true`, through references and alternatives; and the
-//! names of the arguments that were really sent, at any depth, whatever the schema says of them. A field with
-//! `x-sensitive: false` is not sensitive although its name looks so.
+//! There are two ways to find them: the schema's own mark, `x-sensitive: true`, through references and alternatives;
+//! and the names of the arguments that were sent, at any depth, also where the schema is silent. The second way is
+//! needed because most schemas carry no marks, and because a model can send fields that no schema lists. A field with
+//! `x-sensitive: false` is not sensitive even if its name looks sensitive.
 
 use serde_json::Value;
 
@@ -23,8 +24,8 @@ const MARK: &str = "x-sensitive";
 
 /// JSON pointers of the sensitive values in `instance`, none inside another.
 ///
-/// The values are walked together with the schemas that apply to them, so a schema that refers to itself needs
-/// no bound: the arguments have one.
+/// The values are walked together with the schemas that apply to them, so a schema that refers to itself needs no
+/// bound: the finite arguments end the walk.
 pub(super) fn pointers(schema: &Value, has_marks: bool, instance: &Value) -> Vec<String> {
     let mut search = SensitiveFieldSearch {
         root: schema,
@@ -35,7 +36,7 @@ pub(super) fn pointers(schema: &Value, has_marks: bool, instance: &Value) -> Vec
     search.found
 }
 
-/// Whether a schema marks anything at all: most do not, and then only names need looking at.
+/// Whether a schema marks anything: most do not, and then only names have to be checked.
 pub(super) fn has_marks(schema: &Value) -> bool {
     match schema {
         Value::Object(object) => object.contains_key(MARK) || object.values().any(has_marks),
@@ -50,7 +51,7 @@ struct SensitiveFieldSearch<'a> {
 }
 
 impl<'a> SensitiveFieldSearch<'a> {
-    /// Looks at what lies directly in `value`, to which `schemas` apply.
+    /// Checks the direct members of `value`, to which `schemas` apply.
     fn inside(&mut self, value: &Value, schemas: &[&'a Value], pointer: &str) {
         let schemas = self.all_that_apply(schemas);
         match value {
@@ -99,7 +100,7 @@ impl<'a> SensitiveFieldSearch<'a> {
         }
     }
 
-    /// The schemas themselves, and all that they refer to or offer as alternatives.
+    /// The schemas themselves, and all schemas that they refer to or offer as alternatives.
     fn all_that_apply(&self, schemas: &[&'a Value]) -> Vec<&'a Value> {
         let mut all: Vec<&Value> = Vec::new();
         let mut open = schemas.to_vec();
@@ -125,7 +126,7 @@ impl<'a> SensitiveFieldSearch<'a> {
     }
 }
 
-/// The schemas a schema has for one key. Patterns are not matched: what any of them marks counts.
+/// The schemas that a schema has for one key. Patterns are not matched: a mark in any of them counts.
 fn of_key<'a>(schema: &'a Value, key: &str) -> Vec<&'a Value> {
     let named = schema
         .get("properties")
@@ -150,7 +151,7 @@ fn of_items(schema: &Value) -> Vec<&Value> {
     first.chain(schema.get("items")).collect()
 }
 
-/// `word` is lower-case ASCII. `-` and `_` are the same here: header names use the one, arguments the other.
+/// `word` is lower-case ASCII. `-` and `_` are equal here: header names use the one, arguments the other.
 fn contains_ignoring_case(text: &str, word: &str) -> bool {
     let fold = |byte: u8| {
         if byte == b'-' {

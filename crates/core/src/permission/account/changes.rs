@@ -1,4 +1,4 @@
-//! What would lead to another answer. Nothing is offered that was not tried.
+//! The changes that would lead to another decision. Each was tried before it is offered.
 
 use serde::Serialize;
 use toolpost_model::{Behavior, PermissionMode, ReasonType, RememberOffer, Rule, RuleOrigin};
@@ -6,53 +6,53 @@ use toolpost_model::{Behavior, PermissionMode, ReasonType, RememberOffer, Rule, 
 use super::super::{decision, policy::Policy, suggest};
 use crate::permission::evaluation::{JudgementGround, JudgementReport, RuleEvaluation};
 
-/// A decision that stands on more rules than this is not undone rule by rule.
+/// The number of rules that are removed in search of another decision.
 const MOST_REMOVED: usize = 8;
 
-/// Something that would lead to another answer.
+/// A change that would lead to another decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionAlternative {
-    /// What sort of change it is.
+    /// The kind of change.
     pub kind: DecisionAlternativeKind,
-    /// What to do, in a few words.
+    /// The change in a few words.
     pub text: String,
-    /// The rules it is about: to be added as they stand, or to be taken away from where they stand.
+    /// The rules to add or to remove.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// The setting it is about, with its new value.
+    /// The setting to change, with its new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
-    /// What would be decided then; nothing where that cannot be told beforehand.
+    /// The decision after the change. Missing if it is unknown beforehand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then: Option<Behavior>,
 }
 
-/// What sort of change leads to another answer.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionAlternativeKind {
-    /// A rule more.
+    /// An added rule.
     AddRule,
-    /// A rule less, or another in its place.
+    /// A removed or changed rule.
     RemoveRule,
     /// Another mode.
     Mode,
-    /// A setting of the operator's.
+    /// A setting of the operator.
     Setting,
-    /// A person's answer.
+    /// An answer of an operator.
     Answer,
-    /// What a hook says.
+    /// Another vote of a hook.
     Hook,
-    /// The vote of an authority.
+    /// Another vote of an authority.
     Authority,
-    /// Another call: other arguments, or another tool.
+    /// Another call, with other arguments or another tool.
     Call,
-    /// A look at the tool first.
+    /// The discovery of the tool.
     Discover,
 }
 
 impl DecisionAlternative {
-    /// A change that is neither rule nor setting.
+    /// A change without rules or settings.
     pub(crate) fn other(kind: DecisionAlternativeKind, text: impl Into<String>) -> Self {
         Self {
             kind,
@@ -63,7 +63,7 @@ impl DecisionAlternative {
         }
     }
 
-    /// A setting to be changed.
+    /// A change of a setting.
     pub(crate) fn setting(setting: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             setting: Some(setting.into()),
@@ -124,7 +124,7 @@ pub(super) fn of(
     changes
 }
 
-/// Takes away the rule that decides, and those that would decide in its place, until something else is decided.
+/// Removes the deciding rule, and those that would decide in its place, until the decision changes.
 fn without_rules<'a>(
     policy: &'a Policy,
     hearing: &RuleEvaluation<'a>,
@@ -164,7 +164,7 @@ fn without_rules<'a>(
     }
 }
 
-/// What takes away a ground that is no rule.
+/// The changes that remove a reason other than a rule.
 fn said(kind: ReasonType, hearing: &RuleEvaluation<'_>) -> Vec<DecisionAlternative> {
     match kind {
         ReasonType::SafetyCheck => {
@@ -179,7 +179,7 @@ fn said(kind: ReasonType, hearing: &RuleEvaluation<'_>) -> Vec<DecisionAlternati
                 "let the tool run without approval of every call",
             )]
         }
-        // A rule that names the path is enough, and is tried below.
+        // A rule that names the path is enough. Such a rule is tried below.
         ReasonType::Caution if hearing.facts.effects.caution.is_none() => Vec::new(),
         ReasonType::Caution => vec![
             DecisionAlternative::setting(
@@ -204,7 +204,7 @@ fn said(kind: ReasonType, hearing: &RuleEvaluation<'_>) -> Vec<DecisionAlternati
     }
 }
 
-/// A rule more: what would allow a call that asks, or deny one that runs.
+/// A rule that would allow a call that asks, or deny a call that runs.
 fn added_rule(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -230,7 +230,7 @@ fn added_rule(
     tried(policy, hearing, lines, behavior).or_else(|| answered(policy, hearing, verdict))
 }
 
-/// What follows from more rules of the operator's, where that is something else.
+/// The change by these rules, if it leads to another decision.
 fn tried(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -256,7 +256,7 @@ fn tried(
     })
 }
 
-/// A rule that only counts as a person's remembered answer: it answers a rule that asks.
+/// A rule that works only as an operator's remembered answer, which overrides the rule that asks.
 fn answered(
     policy: &Policy,
     hearing: &RuleEvaluation<'_>,
@@ -276,7 +276,8 @@ fn answered(
     )
 }
 
-/// The nearest modes that decide otherwise: looser ones for a call that does not run, stricter ones for one that does.
+/// The nearest modes with another decision: looser modes for a call that does not run, stricter ones for a call that
+/// runs.
 fn modes(policy: &Policy, hearing: &RuleEvaluation<'_>, now: Behavior) -> Vec<DecisionAlternative> {
     let place = |mode: PermissionMode| {
         PermissionMode::ALL

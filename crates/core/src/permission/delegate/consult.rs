@@ -1,5 +1,5 @@
-//! Putting a call to the authorities that rules delegate its decision to. Each is asked within its own time; whatever
-//! goes wrong is a vote to deny, with the fault on record.
+//! Asking the authorities that rules delegate a decision to. Each has its own time limit. Any failure is a vote to
+//! deny, and the fault is recorded.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::{
     result::{self, CallEnding},
 };
 
-/// Reasons and faults are for one look; a longer one is cut.
+/// The limit of reasons and faults, which are read at a glance.
 const TEXT_CHARS: usize = 2_000;
 
-/// The call as its authorities see it.
+/// The call in the form that authorities see.
 struct DelegatedCall<'a> {
     call: &'a PipelineCall,
     resolved: &'a ResolvedTool,
@@ -29,7 +29,7 @@ struct DelegatedCall<'a> {
     is_dry_run: bool,
 }
 
-/// Asks every authority, all at once, and gives their votes in the order of the delegations.
+/// Asks all authorities at the same time. Returns their votes in the order of the delegations.
 pub(crate) async fn ask_authorities(
     host: &HostInner,
     call: &PipelineCall,
@@ -51,7 +51,7 @@ pub(crate) async fn ask_authorities(
         mode,
         is_dry_run: way == CallRunKind::Dry,
     };
-    // An authority that no rule names is not asked: the engine then denies.
+    // A delegation without a rule is not asked, and the engine then denies.
     let named = delegations
         .iter()
         .filter_map(|delegation| Some((delegation, delegation.rules.first()?)));
@@ -123,7 +123,7 @@ impl DelegatedCall<'_> {
         if let Some(kept) = known.kept_answer(&question) {
             return (Ok(kept), true);
         }
-        // Whatever the host waits for before a call has the same ceiling.
+        // All waits before a call have the same ceiling.
         let limit = known.port.time_limit().min(host.limits.deadline);
         let answer = ask_one(known, &question, limit).await;
         if let Ok(answer) = &answer {
@@ -133,13 +133,13 @@ impl DelegatedCall<'_> {
     }
 }
 
-/// Asks one authority within its time. One that panics or does not answer gave no decision.
+/// Asks one authority within its time limit. A panic or a timeout is a fault.
 async fn ask_one(
     known: &KnownAuthority,
     question: &AuthorityQuestion<'_>,
     limit: Duration,
 ) -> Result<AuthorityAnswer, AuthorityFault> {
-    // Also the making of the future may panic.
+    // The call of `decide` itself may panic as well, so it is inside the future.
     let work = async { known.port.decide(question).await };
     let answer = deadline::within(limit, work).await;
     answer.unwrap_or_else(|fault| Err(AuthorityFault(fault)))

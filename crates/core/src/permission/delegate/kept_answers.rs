@@ -1,4 +1,4 @@
-//! Answers of an authority that are kept for a while, by the whole input they were given for.
+//! Kept answers of an authority, by the whole input that they were given for.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::AuthorityAnswer;
 
-/// More answers than this are not kept.
+/// The number of kept answers.
 const MOST_ANSWERS: usize = 1024;
 
-/// Kept answers. The key is a digest: the input may be megabytes long.
+/// Kept answers. The key is a digest, because the input may have megabytes.
 pub(crate) struct KeptAnswers {
     time: Duration,
     answers: Mutex<HashMap<[u8; 32], (Instant, AuthorityAnswer)>>,

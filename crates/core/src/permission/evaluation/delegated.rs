@@ -1,4 +1,4 @@
-//! Rules that delegate: which authorities a call has to be put to, and the votes they gave.
+//! Rules that delegate: the authorities that must be asked about a call, and their votes.
 
 use toolpost_model::{Behavior, DelegatedVote, Rule, RuleRef, Selector};
 
@@ -18,7 +18,7 @@ impl<'a> RuleEvaluation<'a> {
             .find(|vote| vote.authority == *name)
     }
 
-    /// What a rule says of this call: its effect, or the vote of its authority.
+    /// The effect of a rule on this call: its own, or the vote of its authority.
     pub(in super::super) fn effect_of(&self, rule: &Rule) -> Behavior {
         match &rule.delegate {
             Some(_) => self
@@ -28,8 +28,8 @@ impl<'a> RuleEvaluation<'a> {
         }
     }
 
-    /// The strictest vote of the authorities that rules delegate a part to, of equals the one of the highest standing.
-    /// An allow counts only where a rule that allows would match too.
+    /// The strictest vote of the authorities that rules delegate a part to; among equals that of the highest standing.
+    /// An allow counts only where an allow rule would match too.
     pub(super) fn delegated(
         &self,
         part: &PermissionPart,
@@ -58,9 +58,9 @@ impl<'a> RuleEvaluation<'a> {
         ))
     }
 
-    /// Whether a rule would match a part if it allowed. A rule that delegates matches as generously as one that denies, so
+    /// Whether a rule would match a part if it were an allow. A delegating rule matches as generously as a deny, so
     /// that an authority sees too many calls rather than too few. Its allow must not reach further than an allow rule:
-    /// not to an outside tool that chose the name of a native one, not to the target of a redirect.
+    /// not to an outside tool that chose the name of a native one, and not to the target of a redirect.
     fn may_allow(&self, heard: &OrderedRule<'a>, part: &PermissionPart) -> bool {
         let of_tool = match &heard.rule.selector {
             Selector::Tool { tools, .. } if !tools.names_exactly(self.facts.declaration) => {
@@ -89,7 +89,7 @@ impl<'a> RuleEvaluation<'a> {
             }
     }
 
-    /// The authorities that the rules which speak of this call delegate to, each once.
+    /// The authorities that the matching rules delegate to, each once.
     pub(in super::super) fn delegations(&self) -> Vec<Delegation> {
         let mut found: Vec<Delegation> = Vec::new();
         for part in &self.parts.all {

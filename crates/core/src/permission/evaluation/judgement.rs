@@ -1,4 +1,4 @@
-//! What became of one part of a call, or of the call as such, and on which ground.
+//! The judgement on a part of a call or on the whole call, with its ground.
 
 use toolpost_model::{
     Behavior, ClassFinding, DecisionReason, DelegatedVote, EffectClass, ReasonType, Rule, RuleRef,
@@ -6,25 +6,24 @@ use toolpost_model::{
 
 use super::{super::policy::Policy, OrderedRule};
 
-/// What became of one part, or of the call as such.
 pub(in super::super) struct Judgement<'a> {
     pub(in super::super) behavior: Behavior,
     pub(in super::super) ground: JudgementGround<'a>,
-    /// The part's place among the parts; `None`: it is about the call as such.
+    /// The index of the part. `None` for the whole call.
     pub(in super::super) part: Option<usize>,
 }
 
-/// What a judgement stands on. The order is that in which grounds of one strictness are named.
+/// The ground of a judgement. [`Judgement::outranks`] orders grounds of the same strictness.
 pub(in super::super) enum JudgementGround<'a> {
     Rule(OrderedRule<'a>),
-    /// A rule delegates to an authority, and this is its vote. `None`: the authority was not asked, which denies.
+    /// A rule delegates to an authority, and this is the authority's vote. `None` means it was not asked, which denies.
     Delegated {
         heard: OrderedRule<'a>,
         vote: Option<&'a DelegatedVote>,
     },
-    /// A hook's opinion or a fact about the tool or the call.
+    /// A hook's vote, or a fact about the tool or the call.
     Said(DecisionReason),
-    /// Nobody can tell what it is, and this rule might speak of it.
+    /// The part cannot be analysed, and this rule might match it.
     Opaque {
         why: String,
         guard: &'a Rule,
@@ -32,15 +31,15 @@ pub(in super::super) enum JudgementGround<'a> {
     Mode,
 }
 
-/// Everything that was heard.
+/// The result of an evaluation.
 pub(in super::super) struct JudgementReport<'a> {
-    /// The strictest of all, of equals the first by standing.
+    /// The strictest judgement; among equals the one of the highest standing.
     pub(in super::super) decided: Judgement<'a>,
     /// The judgements of the parts, in their order.
     pub(in super::super) of_parts: Vec<Judgement<'a>>,
-    /// Every rule that spoke, in the order of the list.
+    /// The rules that matched, in the order of the list.
     pub(in super::super) matched: Vec<&'a Rule>,
-    /// What the tool's own request for approval gave way to.
+    /// Why the tool's own request for approval is waived.
     pub(in super::super) waived: Option<String>,
 }
 
@@ -49,7 +48,7 @@ impl<'a> Judgement<'a> {
         let standing = |one: &Self| match &one.ground {
             JudgementGround::Rule(heard) => (0, Some(heard.standing())),
             JudgementGround::Said(_) => (1, None),
-            // Behind a deny of any other ground: then the authority need not be asked.
+            // Ranked below other grounds for a deny: then the authority need not be asked.
             JudgementGround::Delegated { heard, .. } => (2, Some(heard.standing())),
             JudgementGround::Opaque { .. } => (3, None),
             JudgementGround::Mode => (4, None),
@@ -79,7 +78,7 @@ impl<'a> Judgement<'a> {
         }
     }
 
-    /// The rule that it stands on, or that might speak of the part.
+    /// The rule of the ground, or the rule that might match an unreadable part.
     pub(in super::super) fn rule(&self) -> Option<&'a Rule> {
         match &self.ground {
             JudgementGround::Rule(heard) | JudgementGround::Delegated { heard, .. } => {
@@ -90,8 +89,8 @@ impl<'a> Judgement<'a> {
         }
     }
 
-    /// The ground in a sentence, in a mode and for the part's class. `classified` is how the class was found, where the
-    /// arguments told it.
+    /// The reason for a decision in this mode and for the part's class. `classified` is the finding that gave the part
+    /// its class, if the arguments did.
     pub(in super::super) fn reason(
         &self,
         policy: &Policy,
@@ -133,7 +132,7 @@ impl<'a> Judgement<'a> {
     }
 }
 
-/// The vote of an authority in a sentence. Where the authority gives no reason, the rule's own one is told.
+/// The reason for a delegated decision. If the authority gives none, the reason of the rule is used.
 fn delegated_reason(rule: &Rule, vote: Option<&DelegatedVote>) -> DecisionReason {
     let text = match (vote, &rule.delegate) {
         (Some(vote), _) => match &rule.reason {

@@ -1,5 +1,5 @@
-//! Command lines that spell other commands, such as `git rebase --exec 'make x'`: a rule that allows the line allows
-//! its pieces, and a line that hides what it starts asks while a rule might speak of that.
+//! Command lines that contain other commands, such as `git rebase --exec 'make x'`. A rule that allows the line allows
+//! its pieces. A line that hides the commands it starts asks, if a rule might match them.
 
 use toolpost_command::{SimpleCommand, SpelledIn};
 use toolpost_model::{ArgumentKind, Behavior, Rule};
@@ -12,7 +12,7 @@ use crate::permission::{
 };
 
 impl<'a> RuleEvaluation<'a> {
-    /// Adds the allows that cover a command line to those of a piece of it.
+    /// Adds the allows for a command line to those for a piece of it.
     pub(super) fn add_allows_of_the_line(
         &self,
         layer: &RuleLayer<'a>,
@@ -37,7 +37,7 @@ impl<'a> RuleEvaluation<'a> {
         }
     }
 
-    /// The command line that a part is a piece of.
+    /// The command line that contains a part.
     fn line_of(
         &self,
         part: &PermissionPart,
@@ -53,8 +53,8 @@ impl<'a> RuleEvaluation<'a> {
         }
     }
 
-    /// Whether an allow names what a part hides, so that nothing about it is open: in the part itself, or in a line
-    /// that it is a piece of.
+    /// Whether an allow names the hidden text of a part, either in the part or in a line that contains it. The allow
+    /// then covers it.
     fn is_spelled(&self, part: &PermissionPart, votes: &PartRules<'a>) -> bool {
         let PartSubject::Command(command) = &part.subject else {
             return false;
@@ -79,7 +79,7 @@ impl<'a> RuleEvaluation<'a> {
         votes.exact.iter().any(spelled_by)
     }
 
-    /// Why a part may start what a rule denies or asks about, and which rule that is.
+    /// Why a part may start a command that a rule denies or asks about, and that rule.
     pub(super) fn hidden(
         &self,
         part: &PermissionPart,

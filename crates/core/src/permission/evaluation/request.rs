@@ -1,8 +1,8 @@
-//! A tool's own request for approval, and what it gives way to.
+//! A tool's own request for approval, and its waiver.
 //!
-//! A module can ask for approval of each of its calls. That is its author's word, not the operator's: an operator who says
-//! `--mode bypass`, or who allows exactly this tool, has answered it. Anything wider, such as `allow class:execute`,
-//! `allow *.*` or the vote of a hook, was not said with this tool in mind, and the request stands.
+//! A module can request approval for each of its calls. Its author wrote this request, not the operator. Mode `bypass`,
+//! or an allow for exactly this tool, is the operator's answer to it. Anything wider, such as an allow for a class,
+//! `allow *.*` or the vote of a hook, was not meant for this tool, so the request stands.
 
 use toolpost_model::{Behavior, PermissionMode, Rule, Selector};
 
@@ -11,7 +11,7 @@ use super::{OrderedRule, RuleEvaluation};
 /// The request in a sentence.
 pub(super) const TEXT: &str = "the tool itself asks for approval of every call";
 
-/// The rules that allow the tool by its id, part by part of one call.
+/// The rules that allow the tool by its id, for each part of one call.
 #[derive(Default)]
 pub(super) struct NamingAllows<'a> {
     first: Option<&'a Rule>,
@@ -19,7 +19,7 @@ pub(super) struct NamingAllows<'a> {
 }
 
 impl<'a> NamingAllows<'a> {
-    /// The rule for the next part, or that there is none.
+    /// Adds the rule for the next part, or the lack of one.
     pub(super) fn add(&mut self, heard: Option<OrderedRule<'a>>) {
         match heard {
             Some(heard) => self.first = self.first.or(Some(heard.rule)),
@@ -27,14 +27,14 @@ impl<'a> NamingAllows<'a> {
         }
     }
 
-    /// The first of them, where each part has one.
+    /// The first rule, if each part has one.
     fn covering(&self) -> Option<&'a Rule> {
         self.first.filter(|_| !self.has_gap)
     }
 }
 
 impl<'a> RuleEvaluation<'a> {
-    /// Whether a rule allows the tool of this call by its id, written out.
+    /// Whether a rule allows the tool of this call by its full id.
     pub(super) fn allows_by_id(&self, rule: &Rule) -> bool {
         let names = match &rule.selector {
             Selector::Tool { tools, .. } => {
@@ -48,7 +48,7 @@ impl<'a> RuleEvaluation<'a> {
         rule.effect == Behavior::Allow && rule.delegate.is_none() && names
     }
 
-    /// What the tool's request for approval gives way to, in a sentence. `None`: it asks for none, or the request stands.
+    /// Why the tool's request for approval is waived. `None` if it requests none or the request stands.
     pub(super) fn waived_request(&self, allows: &NamingAllows<'a>) -> Option<String> {
         if !self
             .facts
@@ -76,7 +76,7 @@ impl<'a> RuleEvaluation<'a> {
         Some(format!("{TEXT}; {answer}"))
     }
 
-    /// Whether only the tool's own request stands between a call and its run: what an allow by id would answer.
+    /// Whether the tool's own request is the only one for approval, so that an allow by id could waive it.
     pub(in super::super) fn can_waive_request(&self) -> bool {
         let interface = &self.facts.declaration.interface;
         interface.permission.approval_requested

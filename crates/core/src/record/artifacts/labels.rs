@@ -1,12 +1,12 @@
-//! What a piece is called and what it is said to be. Both come from tools, and end up in headers and on terminals.
+//! The name and the media type of an artifact. Both come from tools, and end up in headers and on terminals.
 
-/// Longer names help nobody.
+/// Longer names are cut.
 const LONGEST_NAME: usize = 120;
 const LONGEST_TYPE: usize = 120;
-/// What is said of bytes of which nobody says anything that can be repeated.
+/// The type of bytes without a usable type.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
-/// The name without what could be taken for something else than a name.
+/// The name, without characters that could pass for something other than a name.
 pub(super) fn name(wanted: &str) -> String {
     let plain: String = wanted
         .chars()
@@ -20,7 +20,7 @@ pub(super) fn name(wanted: &str) -> String {
     }
 }
 
-/// The media type, where it is one.
+/// The media type, if it is valid.
 pub(super) fn media_type(wanted: &str) -> String {
     let is_token = |part: &str| {
         !part.is_empty()

@@ -8,10 +8,10 @@ use toolpost_model::{BoxFuture, ContentDigest};
 
 use super::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, StoragePlace};
 
-/// What a host without a store of its own keeps.
+/// The limit of a host without a store of its own.
 const DEFAULT_LIMIT: u64 = 64 << 20;
 
-/// Keeps bytes in memory, up to a limit. Beyond it everything more is refused: nothing that was kept goes.
+/// Stores blobs in memory, up to a limit. Beyond it new blobs are refused; stored ones stay.
 pub struct MemoryBlobs {
     kept: Arc<Mutex<MemoryBlobTable>>,
     limit: u64,
@@ -20,12 +20,12 @@ pub struct MemoryBlobs {
 #[derive(Default)]
 struct MemoryBlobTable {
     contents: HashMap<ContentDigest, Arc<[u8]>>,
-    /// Bytes kept and being written.
+    /// The bytes of finished and unfinished blobs.
     used: u64,
 }
 
 impl MemoryBlobs {
-    /// Keeps at most `limit` bytes, what is being written included.
+    /// Stores at most `limit` bytes, including unfinished blobs.
     pub fn new(limit: u64) -> Self {
         Self {
             kept: Arc::default(),

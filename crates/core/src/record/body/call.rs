@@ -21,85 +21,85 @@ use crate::{
     scheduling::WaitReason,
 };
 
-/// Body of `accepted`, `asked`, `started` and `ended`: what is said once is not repeated by later records.
+/// Body of `accepted`, `asked`, `started` and `ended`. Members of earlier records of the call are not repeated.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "Way", transform = state_defaults)]
 pub struct CallRecordBody<'a> {
-    /// What was asked for; in the first record of a call.
+    /// The request; in the first record of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRequestBody<'a>>,
     /// The tool, where one was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<RecordBodyMember<'a, ToolId>>,
-    /// The surface its session saw.
+    /// The surface of its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub surface: Option<SurfaceId>,
-    /// What it does.
+    /// The effects of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<RecordBodyMember<'a, Effects>>,
-    /// What was decided.
+    /// The permission decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Cow<'a, Decision>>,
     /// The question it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<RecordedQuestion>,
-    /// The files it would run, as they were when it asked.
+    /// The files that it would run, as they were when it asked.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub programs: Cow<'a, [ProgramFile]>,
-    /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
+    /// The arguments that it asks, runs or ends with, if they differ from those of an earlier record.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub arguments: Option<RecordBodyMember<'a, Arguments>>,
-    /// A secret was taken out of these.
+    /// A secret was redacted in these.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// The answer it goes on with, or ends with.
+    /// The answer that it continues or ends with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalBody>,
-    /// Changes of its arguments.
+    /// The changes of its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<InputMutation>")]
     pub mutations: Option<RecordBodyMember<'a, [InputMutation]>>,
-    /// Hooks that were asked.
+    /// The hooks that ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<HookRun>")]
     pub hooks: Option<RecordBodyMember<'a, [HookRun]>>,
-    /// Changes of its output.
+    /// The changes of its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<OutputMutation>")]
     pub output_mutations: Option<RecordBodyMember<'a, [OutputMutation]>>,
-    /// Stages with the microseconds from the request on.
+    /// Its stages, each with the microseconds since the request.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(with = "Vec<(Stage, u64)>")]
     pub transitions: Cow<'a, [Transition]>,
-    /// Events that were sent and lost.
+    /// The numbers of sent and of lost events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<EventCounts>,
     /// Milestones of its progress.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) progress: Vec<Milestone>,
-    /// What it met on its way, where nothing else tells.
+    /// Further circumstances of the call that no other member holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<RecordBodyMember<'a, CircumstancesBody<'a>>>,
-    /// What came back; in `ended`.
-    // The writer adds its text behind the others.
+    /// The result; in `ended`.
+    // The writer adds the result's text after the other members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<RecordBodyMember<'a, ToolResult>>,
 }
 
-/// What was asked for, by whom, from where.
+/// The request of a call: tool, arguments and caller.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Asked", transform = state_defaults)]
 pub struct CallRequestBody<'a> {
-    /// The tool's name as it was asked for.
+    /// The tool's name in the request.
     pub tool: Cow<'a, str>,
-    /// The arguments, as others may see them.
+    /// The observable arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub arguments: Option<RecordBodyMember<'a, Arguments>>,
-    /// What the model sent, where it was changed before this was written.
+    /// The model input, if the arguments changed before this was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub model_arguments: Option<RecordBodyMember<'a, Arguments>>,
@@ -108,49 +108,49 @@ pub struct CallRequestBody<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub unread_bytes: Option<usize>,
-    /// A secret was taken out of the arguments.
+    /// A secret was redacted in the arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// What is said of the sensitive ones among them.
+    /// Length and keyed hash of the sensitive arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<SensitiveArgument>")]
     pub(crate) sensitive: Option<RecordBodyMember<'a, [SensitiveArgument]>>,
-    /// The call that made it.
+    /// The calling call of a nested call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<InvocationId>,
-    /// Who called.
+    /// The caller.
     #[schemars(with = "String")]
     pub principal: PrincipalName,
-    /// In which role.
+    /// The caller's role.
     pub role: PrincipalRole,
-    /// Where it came in.
+    /// The face that the call came through.
     pub face: Cow<'a, str>,
     /// The caller's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub native_call_id: Option<NativeCallId>,
-    /// The caller's own word for what it belongs to.
+    /// The caller's own correlation id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Cow<'a, str>>,
-    /// The span of its caller. Without one, the trace has the id of the call.
+    /// The caller's span. Without one, the trace has the id of the call.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "readable_trace"
     )]
     pub trace: Option<Cow<'a, TraceContext>>,
-    /// The deadline its caller wished for.
+    /// The deadline that the caller asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Its place in a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<Cow<'a, BatchPlace>>,
-    /// Its caller does not wait for it.
+    /// The caller does not wait for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
 }
 
-/// A trace context of a record, or none where a secret was taken out of it: no call is lost for that.
+/// A trace context of a record, or none if a secret was redacted in it: the call is still readable.
 fn readable_trace<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Cow<'static, TraceContext>>, D::Error> {
@@ -159,7 +159,7 @@ fn readable_trace<'de, D: Deserializer<'de>>(
 }
 
 impl CallRequestBody<'_> {
-    /// Who called.
+    /// The caller.
     pub fn principal(&self) -> Principal {
         Principal {
             name: self.principal.clone(),
@@ -169,7 +169,7 @@ impl CallRequestBody<'_> {
 }
 
 impl CallRecordBody<'_> {
-    /// Why it did not succeed, where it ended so.
+    /// The error class, if the call did not succeed.
     pub(crate) fn error_class(&self) -> Option<ErrorClass> {
         let ended: RecordedResultFields = self.result.as_ref()?.read_as().ok()?;
         ended.error_class().ok()?
@@ -182,97 +182,97 @@ impl CallRecordBody<'_> {
 pub struct RecordedQuestion {
     /// Its id.
     pub ask_id: InvocationId,
-    /// SHA-256 of what is asked about.
+    /// SHA-256 of the call that the question is about.
     #[schemars(with = "String")]
     pub hash: CallHash,
-    /// The hash without the files that the call would run, where there are some.
+    /// The same hash without the files that the call would run, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub(crate) without_files: Option<CallHash>,
-    /// Since when.
+    /// When the question was asked.
     #[schemars(with = "String")]
     pub asked_at: Timestamp,
-    /// Until when.
+    /// When the question expires.
     #[schemars(with = "String")]
     pub expires_at: Timestamp,
 }
 
-/// A person's answer as a call heard it.
+/// An operator's answer, as the call got it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Approval", transform = state_defaults)]
 pub struct ApprovalBody {
     /// The question.
     pub ask_id: InvocationId,
-    /// Who answered.
+    /// The operator that answered.
     #[schemars(with = "String")]
     pub by: PrincipalName,
-    /// And what.
+    /// Whether the call may run.
     pub allowed: bool,
-    /// It had been kept for one call, and this is that call.
+    /// It was a grant for one later call, and this is that call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spent: bool,
 }
 
-/// Events of a call.
+/// The numbers of a call's events.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Events")]
 pub(crate) struct EventCounts {
-    /// How many there were.
+    /// Events that were sent.
     pub(crate) sent: u64,
-    /// How many were lost to a slow reader.
+    /// Events that were lost to a slow reader.
     pub(crate) dropped: u64,
 }
 
-/// What a call met on its way.
+/// The circumstances of a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Met", transform = state_defaults)]
 pub struct CircumstancesBody<'a> {
-    /// `id` or `alias`, where it was not asked for by its name.
+    /// `id` or `alias`, if the request did not use the tool's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub matched_by: Option<MatchedBy>,
-    /// `deferred`, where the tool was, and had been shown.
+    /// `deferred`, if the tool was deferred and discovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub visibility: Option<Visibility>,
-    /// What it waited for.
+    /// The reasons that it waited for.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(with = "Vec<Value>")]
     pub waited_for: Cow<'a, [WaitReason]>,
     /// It ran alone in its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// How long it might run, and who said so.
+    /// Its deadline, and the origin of that deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub deadline: Option<CallDeadline>,
-    /// It ended after the word to stop: `told`, `unheard` or `discarded`.
+    /// The tool's answer after the cancellation: `told`, `unheard` or `discarded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub late: Option<LateAnswer>,
-    /// The word to stop.
+    /// The cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationBody>,
 }
 
-/// A word to stop a call.
+/// A request to stop a call.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cancellation", transform = state_defaults)]
 pub struct CancellationBody {
     /// `requested`, `caller_gone`, `shutdown`, `session_closed`, `parent_stopped` or `sibling_failed`.
     pub reason: Cow<'static, str>,
-    /// The principal that asked for it, where it was not the host.
+    /// The principal that requested it, if it was not the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub by: Option<PrincipalName>,
-    /// In which role.
+    /// The principal's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<PrincipalRole>,
-    /// When the call was told to stop.
+    /// When the cancellation was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub requested_at: Option<Timestamp>,
-    /// When its work had stopped. Absent where the host stopped listening before that.
+    /// When the work stopped. Absent if the host stopped waiting before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub acknowledged_at: Option<Timestamp>,
@@ -284,38 +284,38 @@ pub struct CallRecordHead<'a> {
     /// The tool, where one was found.
     #[serde(borrow, default)]
     pub tool_id: Option<Cow<'a, str>>,
-    /// The surface its session saw.
+    /// The surface of its session.
     #[serde(default)]
     pub surface: Option<SurfaceId>,
-    /// What was asked for; in the first record of a call.
+    /// The request; in the first record of a call.
     #[serde(borrow, default)]
     pub call: Option<CallRequestHead<'a>>,
-    /// What came back; in `ended`.
+    /// The result; in `ended`.
     #[serde(default)]
     pub result: Option<RecordedResultFields>,
 }
 
-/// The same of a [`CallRequestBody`].
+/// The head members of a [`CallRequestBody`].
 #[derive(Debug, Deserialize)]
 pub struct CallRequestHead<'a> {
-    /// The tool's name as it was asked for.
+    /// The tool's name in the request.
     #[serde(borrow)]
     pub tool: Cow<'a, str>,
-    /// Who called.
+    /// The caller.
     #[serde(borrow)]
     pub principal: Cow<'a, str>,
-    /// The caller's own word for what it belongs to.
+    /// The caller's own correlation id.
     #[serde(borrow, default)]
     pub correlation_id: Option<Cow<'a, str>>,
-    /// The call that made it.
+    /// The calling call of a nested call.
     #[serde(default)]
     pub parent: Option<InvocationId>,
 }
 
-/// The same of a [`ToolResult`].
+/// The head members of a [`ToolResult`].
 #[derive(Debug, Deserialize)]
 pub struct RecordedResultFields {
-    /// How it ended.
+    /// The outcome of the call.
     pub outcome: Outcome,
     #[serde(default)]
     error: Option<RecordBodyMember<'static, RecordedErrorFields>>,
@@ -331,13 +331,13 @@ struct RecordedErrorFields {
 }
 
 impl RecordedResultFields {
-    /// Where the time went.
+    /// The time of the call by phase.
     pub fn timings(&self) -> serde_json::Result<Timings> {
         let missing = || serde_json::Error::missing_field("timings");
         self.timings.as_ref().ok_or_else(missing)?.read_as()
     }
 
-    /// What is kept of it.
+    /// The call's artifacts.
     pub fn artifacts(&self) -> serde_json::Result<Vec<ArtifactRef>> {
         let listed = self
             .artifacts
@@ -347,7 +347,7 @@ impl RecordedResultFields {
         listed.map(Option::unwrap_or_default)
     }
 
-    /// The contents of what is kept of it.
+    /// The blobs of the call's artifacts.
     pub fn contents(&self) -> serde_json::Result<Vec<NamedContent>> {
         let listed = self
             .artifacts
@@ -357,7 +357,7 @@ impl RecordedResultFields {
         listed.map(Option::unwrap_or_default)
     }
 
-    /// Why it did not succeed.
+    /// The error class, if the call did not succeed.
     pub fn error_class(&self) -> serde_json::Result<Option<ErrorClass>> {
         let error: Option<RecordedErrorFields> = self
             .error
@@ -368,11 +368,11 @@ impl RecordedResultFields {
     }
 }
 
-/// A kept piece that a record names.
+/// A blob that a record names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct NamedContent {
-    /// Of its bytes.
+    /// The digest of its bytes.
     pub digest: ContentDigest,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }

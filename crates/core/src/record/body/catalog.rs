@@ -11,32 +11,32 @@ use toolpost_model::{
 use crate::{catalog::Surface, record::declared::DeclaredTool};
 
 /// Body of `catalog`.
-// A whole catalog takes the place of everything before it, in as many pieces as it needs; a change adds, replaces and
-// removes. `D` is the list of tools: `IgnoredAny` for readers that skip it. Where something is unavailable, the digest covers
-// the JSON of that list, too.
+// A whole catalog replaces all earlier records, in as many parts as it needs; a change adds, replaces and removes
+// tools. `D` is the list of tools: `IgnoredAny` for readers that skip it. If something is unavailable, the digest
+// covers the JSON of that list, too.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Catalog")]
 pub struct CatalogBody<D = Vec<DeclaredTool>> {
     /// Of all tools once the last piece is read: SHA-256 over each tool's id, a zero byte and the SHA-256 of its text in
     /// `declared`, in the order of the ids.
     pub digest: ContentDigest,
-    /// Nothing that was declared before counts.
+    /// It replaces all earlier declarations.
     pub whole: bool,
-    /// Which piece, from 1.
+    /// The number of this part, from 1.
     pub part: u32,
-    /// Of how many.
+    /// The number of parts.
     pub parts: u32,
-    /// Tools that are new, or no longer what they were.
+    /// New and changed tools.
     pub declared: D,
-    /// Tools that are gone.
+    /// Removed tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<ToolId>>")]
     pub removed: Vec<ToolId>,
-    /// In the last piece: sources, and parts of sources, that should be there and are not.
+    /// In the last part: missing sources, and missing parts of sources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub unavailable: Vec<SourceProblem>,
-    /// It is told again.
+    /// It repeats an earlier record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restated: Option<CatalogRestatement>,
 }
@@ -45,31 +45,31 @@ pub struct CatalogBody<D = Vec<DeclaredTool>> {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Surface")]
 pub struct SurfaceRecordBody {
-    /// What calls name it by.
-    // It is made of everything below.
+    /// The id by which calls refer to it.
+    // A hash of everything below.
     #[schemars(with = "String")]
     pub surface_id: SurfaceId,
-    /// What it was built for.
+    /// The request that it was built for.
     pub request: SurfaceRequest,
-    /// For whom.
+    /// The role of its callers.
     pub role: PrincipalRole,
-    /// The catalog it looks at.
+    /// The catalog that it shows.
     pub catalog: ContentDigest,
     /// Tools that are listed.
     pub loaded: Vec<ToolId>,
-    /// Tools that wait to be discovered.
+    /// Deferred tools, which a session has to discover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<ToolId>>")]
     pub deferred: Vec<ToolId>,
-    /// Tools that are in no list and called by their ids.
+    /// Tools that are in no list and are called by their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub unlisted: Vec<ToolId>,
-    /// Tools that are not there for such a caller.
+    /// Tools that these callers cannot see.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<BlockedTool>>")]
     pub blocked: Vec<BlockedTool>,
-    /// It is told again.
+    /// It repeats an earlier record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restated: Option<CatalogRestatement>,
 }
@@ -77,9 +77,9 @@ pub struct SurfaceRecordBody {
 /// A tool that a surface does not show.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BlockedTool {
-    /// Which.
+    /// The tool.
     pub tool_id: ToolId,
-    /// Why.
+    /// The reason.
     pub reason: HiddenReason,
 }
 
@@ -109,43 +109,43 @@ impl SurfaceRecordBody {
     }
 }
 
-/// A catalog or a surface that is told again, so that it outlives the records around it.
+/// A catalog or a surface that is recorded again, so that it outlives the removal of older records.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Restated")]
 pub struct CatalogRestatement {
-    /// The record that told it first.
+    /// The original record.
     pub seq: u64,
-    /// When that was.
+    /// The time of the original record.
     #[schemars(with = "String")]
     pub at: Timestamp,
 }
 
-/// Where a catalog is told.
+/// The place of a catalog in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CatalogPlace")]
 pub struct CatalogOnRecord {
-    /// What it is known by.
+    /// The digest of the catalog.
     pub digest: ContentDigest,
-    /// The record its whole begins with.
+    /// The first record of the whole catalog.
     pub from: u64,
 }
 
-/// The members of a [`CatalogBody`] or a [`SurfaceRecordBody`] that tell which records belong together: without the tools.
+/// The members of a [`CatalogBody`] or a [`SurfaceRecordBody`] that identify related records: without the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RestatableHead {
-    /// Of a catalog: what it is known by.
+    /// Of a catalog: its digest.
     pub digest: String,
-    /// Of a catalog: nothing that was declared before counts.
+    /// Of a catalog: it replaces all earlier declarations.
     pub whole: bool,
-    /// Of a catalog: which piece, from 1.
+    /// Of a catalog: the number of this part, from 1.
     pub part: u32,
-    /// Of a catalog: of how many.
+    /// Of a catalog: the number of parts.
     pub parts: u32,
-    /// Of a surface: what calls name it by.
+    /// Of a surface: its id.
     pub surface_id: String,
-    /// Of a surface: the catalog it looks at.
+    /// Of a surface: its catalog.
     pub catalog: String,
-    /// It is told again.
+    /// It repeats an earlier record.
     pub restated: Option<CatalogRestatement>,
 }

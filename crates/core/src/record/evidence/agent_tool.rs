@@ -1,9 +1,9 @@
-//! The record in the terms of the Agent Tool draft, version 0.2.0.
+//! The export in the form of the Agent Tool draft, version 0.2.0.
 //!
-//! Tools and surfaces are told where the journal tells them, a call where it ends. Every reference names a record of
+//! Tools and surfaces are exported at their place in the journal, a call at its end. Every reference names a record of
 //! the same export: `<invocation>/decision/1` is the `decision_id` of a `permission_decision`, and so on. Names of
-//! people, sessions and rules are names, not references. Fields that the draft does not have say what it has no word
-//! for, such as `outcome` beside `status`.
+//! people, sessions and rules are names, not references. Fields outside of the draft hold facts that the draft has no
+//! field for, such as `outcome` beside `status`.
 
 mod call;
 mod events;
@@ -32,26 +32,25 @@ use tools::DeclaredToolTable;
 
 const SCHEMA_VERSION: &str = "0.2.0";
 
-/// What an export knows so far.
 #[derive(Default)]
 pub(super) struct AgentTool {
     tools: DeclaredToolTable,
-    /// Calls that have no end yet, in the order they came.
+    /// Calls without an end, in the order of their begin.
     open: HashMap<InvocationId, CallEvidence>,
     order: Vec<InvocationId>,
     life: RecordingHost,
-    /// Surfaces and policies that were told.
+    /// Surfaces and policies that are already exported.
     told: HashSet<String>,
 }
 
-/// The host that wrote the records, as far as it is known: its start may have been removed with older records.
+/// The host that wrote the records, if known: its start may have been removed with older records.
 #[derive(Clone, Debug, Default)]
 struct RecordingHost {
-    /// The number of its start.
+    /// The number of its start record.
     seq: Option<u64>,
     version: Option<String>,
     limits: Option<RecordedLimits>,
-    /// Its calls have spans.
+    /// Its calls have trace spans.
     traces: bool,
 }
 
@@ -60,26 +59,26 @@ impl RecordingHost {
         Self {
             seq: Some(row.seq),
             version: Some(start.version.clone()).filter(|version| !version.is_empty()),
-            // A host that may run nothing at all is one that did not tell.
+            // A host without any slot does not exist: the limits are then missing from its record.
             limits: Some(start.limits.clone()).filter(|limits| limits.concurrency > 0),
             traces: start.traces,
         }
     }
 
-    /// Program and version, where both are known.
+    /// Program and version, if both are known.
     fn producer(&self) -> Option<String> {
         self.version
             .as_ref()
             .map(|version| format!("toolpost {version}"))
     }
 
-    /// The same for events, which must have a source: the program alone where its version is not known.
+    /// The same for events, which require a source: the program alone if its version is unknown.
     fn source(&self) -> String {
         self.producer().unwrap_or_else(|| "toolpost".to_owned())
     }
 }
 
-/// Adds a record to the lines, without fields that are null: the draft leaves out what is not known.
+/// Adds a record to the lines, without fields that are null: the draft leaves out unknown fields.
 fn push(lines: &mut Vec<String>, record: &str, fields: Value) {
     let Value::Object(fields) = fields else {
         return;

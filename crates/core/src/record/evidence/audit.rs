@@ -1,6 +1,6 @@
-//! Calls in the terms of an A2E host's audit file, from the record.
+//! The export in the form of an A2E host's audit file.
 //!
-//! The live file counts the bytes of messages; the record has the arguments and the result, so these are counted.
+//! The live file counts the bytes of messages; the record has the arguments and the result, so this counts those.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::record::{
 
 pub(super) struct AuditExport {
     error_code: fn(ErrorClass) -> &'static str,
-    /// Calls that have no end yet.
+    /// Calls without an end yet.
     open: HashMap<InvocationId, AuditOpenCall>,
 }
 

@@ -1,4 +1,4 @@
-//! The arguments of a call in every state that its records have: as the model sent them, and after each change.
+//! The arguments of a call in every state that its records have: the model input, and the arguments after each change.
 //!
 //! The export names them, and `toolpost journal show` prints the differences.
 
@@ -10,11 +10,11 @@ use crate::{
     record::{body::CallRecordBody, journal::StoredRecord, story::tells_of_its_way},
 };
 
-/// The arguments of a call, from those that the model sent to the last ones. Everything in it has passed redaction.
+/// The arguments of a call, from the model input to the last ones. All of them are redacted.
 #[derive(Debug, Default)]
 pub struct InputTrail {
     pub(super) changes: Vec<(InputMutation, Timestamp)>,
-    /// One more than there are changes. `None`: the records do not have it.
+    /// One more than the number of changes. `None`: the records do not have it.
     states: Vec<Option<Value>>,
 }
 
@@ -23,15 +23,15 @@ pub struct InputTrail {
 pub struct InputChange<'a> {
     /// `hook`, `permission_prompt`, or `runtime` for the operator's settings.
     pub source_type: &'a str,
-    /// Which one.
+    /// The name of the hook, the operator or the setting.
     pub source: &'a str,
-    /// The fields at the top of the arguments that differ.
+    /// The top-level fields that differ.
     pub changed_fields: &'a [String],
-    /// Why.
+    /// The reason of the change.
     pub reason: &'a str,
-    /// The arguments before it, where the records have them.
+    /// The arguments before it, if the records have them.
     pub from: Option<&'a Value>,
-    /// The arguments after it, where the records have them.
+    /// The arguments after it, if the records have them.
     pub to: Option<&'a Value>,
 }
 
@@ -42,14 +42,14 @@ impl InputTrail {
         for row in rows.iter().filter(|row| tells_of_its_way(row.record.kind)) {
             if let Ok(way) = row.record.read_body::<CallRecordBody<'_>>() {
                 let begin = way.begin(row.record.at);
-                // What cannot be read is left out.
+                // Unreadable records are left out.
                 let _ = trail.follow(&way, begin);
             }
         }
         trail
     }
 
-    /// Takes in what a record tells of the arguments. `begin` is the moment that its times count from.
+    /// Adds the arguments of a record. Its times count from `begin`.
     pub(super) fn follow(
         &mut self,
         way: &CallRecordBody<'_>,
@@ -88,12 +88,12 @@ impl InputTrail {
         self.states[state] = Some(arguments);
     }
 
-    /// The arguments after so many changes.
+    /// The arguments after `changes` changes.
     pub(super) fn state(&self, changes: usize) -> Option<&Value> {
         self.states.get(changes)?.as_ref()
     }
 
-    /// What the model sent.
+    /// The model input.
     pub fn sent(&self) -> Option<&Value> {
         self.state(0)
     }
@@ -120,8 +120,8 @@ impl InputTrail {
 }
 
 impl CallRecordBody<'_> {
-    /// The moment that its times count from: the request, or the start of the host that took the call up again. The
-    /// last stage was reached just before the record was written.
+    /// The start of the record's times: the request, or the start of the host that resumed the call. The last stage was
+    /// reached just before the record was written.
     pub(super) fn begin(&self, written_at: Timestamp) -> Timestamp {
         let newest = self.transitions.last().map_or(0, |passed| passed.at_us);
         let since = SignedDuration::from_micros(i64::try_from(newest).unwrap_or_default());
@@ -129,14 +129,14 @@ impl CallRecordBody<'_> {
     }
 }
 
-/// Something that happened at a moment of a call.
+/// An event of a call with a time.
 pub(super) trait AtMicros {
-    /// When, in microseconds from the request on.
+    /// The time in microseconds after the request.
     fn at_us(&self) -> u64;
 }
 
-/// Takes in a list that a record tells. Each record of a host holds all that came before it there, so the list takes
-/// the place of what that host told; what an earlier host told stays in front of it.
+/// Merges a list from a record. Each record of a host repeats the host's earlier entries, so the list replaces those of
+/// the same host; entries of an earlier host stay in front of it.
 pub(super) fn extend<T: AtMicros, K: PartialEq>(
     known: &mut Vec<(T, Timestamp)>,
     told: Vec<T>,

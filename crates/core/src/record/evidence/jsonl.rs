@@ -52,19 +52,19 @@ pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
 #[schemars(description = "One line, for the schema: the same fields as [`Line`].")]
 #[expect(dead_code, reason = "only its schema is used")]
 struct JournalLine {
-    /// What it tells, and its body.
+    /// Its kind and its body.
     #[serde(flatten)]
     told: JournalLineBody,
     /// Its number in the journal.
     seq: u64,
-    /// When it was written, to the microsecond.
+    /// The time of writing, to the microsecond.
     #[schemars(extend("format" = "date-time"))]
     at: String,
-    /// The call it tells of.
+    /// Its call.
     invocation_id: Option<toolpost_model::InvocationId>,
-    /// The session it belongs to.
+    /// Its session.
     session_id: Option<String>,
-    /// The caller's own id of the request, on the first record of a call that came with one.
+    /// The caller's own id of the request, on the first record of a call with a request id.
     request: Option<RequestLine>,
     /// The chain's hash after this record.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
@@ -75,7 +75,7 @@ struct JournalLine {
 #[schemars(rename = "Request")]
 #[expect(dead_code, reason = "only its schema is used")]
 struct RequestLine {
-    /// As the caller gave it, or its hash where it held a secret.
+    /// The caller's text, or its hash if it contained a secret.
     id: String,
     /// SHA-256 of tool and arguments.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
@@ -93,17 +93,17 @@ enum JournalLineBody {
     SessionOpened(body::SessionOpenedBody),
     /// A session was closed.
     SessionClosed(body::SessionClosedBody),
-    /// What can be called.
+    /// The catalog, or a change of it.
     Catalog(body::CatalogBody),
-    /// Who sees what of it.
+    /// A surface.
     Surface(body::SurfaceRecordBody),
-    /// A session was shown deferred tools.
+    /// A session discovered deferred tools.
     Discovered(body::DiscoveryBody),
     /// A call was acknowledged before its end.
     Accepted(Box<body::CallRecordBody<'static>>),
-    /// A call waits for a person's answer.
+    /// A call waits for an approval.
     Asked(Box<body::CallRecordBody<'static>>),
-    /// A person answered.
+    /// An operator answered.
     Decided(body::VerdictBody),
     /// A call that may have a side effect begins to run.
     Started(Box<body::CallRecordBody<'static>>),
@@ -122,7 +122,8 @@ pub(super) fn schema() -> Value {
         Value::from("One line of `toolpost journal export --format jsonl`"),
     );
     let mut schema = schema.to_value();
-    // A caller cannot send its tenant, so the schema of requests has none. The host records it with the request.
+    // A caller cannot send its tenant, so the schema of requests has no such member. The host records it with the
+    // request.
     if let Some(request) = schema.pointer_mut("/$defs/SurfaceRequest/properties") {
         let description = "The tenant that the caller belongs to, by its token.";
         request["tenant"] = json!({ "type": "string", "description": description });

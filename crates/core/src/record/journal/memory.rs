@@ -15,14 +15,13 @@ use crate::record::{
     retention::{PrunedRange, RetentionCut, pruned_record},
 };
 
-/// The journal in memory: for embedders that want no record, and for tests. Passes the same suite as the
-/// one on disk; only what dies with the process differs.
+/// The journal in memory: for embedders that need no record, and for tests. It passes the same suite as the journal on
+/// disk, except for durability.
 #[derive(Default)]
 pub struct MemoryJournal {
     rows: Mutex<MemoryJournalRows>,
 }
 
-/// One record, and what it is looked for by.
 struct MemoryJournalRow {
     stored: StoredRecord,
     facets: Option<Facets>,
@@ -31,7 +30,7 @@ struct MemoryJournalRow {
 #[derive(Default)]
 struct MemoryJournalRows {
     all: Vec<MemoryJournalRow>,
-    /// How many there were before the first of `all`, and the hash of the last of them.
+    /// The number of removed records, and the hash of the last of them.
     removed: u64,
     anchor: [u8; 32],
     by_invocation: HashMap<InvocationId, Vec<u64>>,
@@ -78,7 +77,7 @@ impl MemoryJournalRows {
             .map(|row| &row.stored)
     }
 
-    /// The end of a call, or its beginning where it has no end.
+    /// Whether a search shows the call by this record: its end, or its beginning if it has no end.
     fn stands_for_its_call(&self, row: &MemoryJournalRow) -> bool {
         let has_ended = |id| {
             self.of_call(id)
@@ -131,7 +130,7 @@ impl MemoryJournalRows {
     }
 }
 
-/// A record keeps microseconds, so that what is read back equals what was written.
+/// Cuts the time to microseconds, as journals store it, so that a record equals itself after reading.
 fn to_microseconds(record: &mut Record) {
     record.at = Timestamp::from_microsecond(record.at.as_microsecond()).unwrap_or(record.at);
 }

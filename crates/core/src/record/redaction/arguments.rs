@@ -1,4 +1,4 @@
-//! Arguments as others may see them.
+//! The observable arguments of a call.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::execution::credentials::reference;
 
-/// Arguments as others may see them, and what that is not.
+/// The observable arguments, and the facts about their secrets.
 pub(crate) struct RedactedArguments {
     pub(crate) shown: Arguments,
-    /// Texts of sensitive fields, for whoever must keep them out of everything else.
+    /// Texts of sensitive fields, which the call's redactor must remove everywhere else.
     pub(crate) secrets: Vec<String>,
-    /// What may be said of the sensitive fields.
+    /// Length and keyed hash of each sensitive field.
     pub(crate) sensitive: Vec<SensitiveArgument>,
 }
 
-/// Takes sensitive fields and secrets out of arguments.
+/// Removes sensitive fields and secrets from arguments.
 pub(crate) fn observable(
     arguments: &Arguments,
     sensitive: &[String],
@@ -28,8 +28,8 @@ pub(crate) fn observable(
     observable_after(None, arguments, sensitive, host)
 }
 
-/// The same for a call that has secrets without them. `before` is where they are: those of the call
-/// that made it, or of arguments that these took the place of.
+/// The same for a call with further secrets. `before` holds them: secrets of the calling call, or of the arguments that
+/// these replace.
 pub(crate) fn observable_after(
     before: Option<&Arc<KnownSecrets>>,
     arguments: &Arguments,
@@ -41,7 +41,7 @@ pub(crate) fn observable_after(
     let mut shown: Option<Value> = None;
     for pointer in sensitive {
         let value = shown.get_or_insert_with(|| arguments.value().clone());
-        // What stands for a credential tells nothing.
+        // A reference to a credential reveals nothing about it.
         let place = value
             .pointer_mut(pointer)
             .filter(|place| reference(place).is_none());

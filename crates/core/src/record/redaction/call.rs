@@ -1,4 +1,4 @@
-//! What one call may not tell: the host's secrets and its own.
+//! The redaction for one call: the host's secrets and the call's own.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,12 +11,12 @@ use toolpost_model::{
 
 use super::{KnownSecrets, RedactionWindow, Redactor, SecretFinding, StreamRedactor};
 
-/// The host's redactor together with the sensitive arguments of one call: what came in as a secret must not come back
-/// in an error or a log line. Cheap to clone, and good for as long as anything of the call is being written.
+/// The host's redactor together with the sensitive arguments of one call: a secret that came in as an argument must not
+/// come back in an error or a log line. Cheap to clone, and valid as long as anything of the call is written.
 #[derive(Clone)]
 pub(crate) struct CallRedactor {
     pub(crate) host: Arc<dyn Redactor>,
-    /// The call's own secrets, where it has any.
+    /// The call's own secrets, if it has any.
     pub(crate) own: Option<Arc<KnownSecrets>>,
 }
 
@@ -30,7 +30,7 @@ impl Redactor for CallRedactor {
     }
 }
 
-/// A member of an object as a line of text, where its name announces a secret.
+/// A member of an object as a line of text, if its name announces a secret.
 fn announced(key: &str, value: &Value) -> Option<String> {
     const ANNOUNCING: [&str; 4] = ["authorization", "access_key", "accesskey", "session_token"];
     let text = value.as_str()?;
@@ -42,12 +42,11 @@ fn announced(key: &str, value: &Value) -> Option<String> {
 }
 
 impl CallRedactor {
-    /// The text without its secrets.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         Redactor::text(self, text)
     }
 
-    /// For bytes that come in pieces: a kept result, the output of a process.
+    /// For bytes that arrive in pieces: an artifact, the output of a process.
     pub(crate) fn stream(&self) -> StreamRedactor {
         StreamRedactor::new(match &self.own {
             Some(_) => Arc::new(self.clone()),
@@ -55,7 +54,7 @@ impl CallRedactor {
         })
     }
 
-    /// Takes the secrets out of a text where it stands. Whether there were any.
+    /// Redacts a text in place. Returns whether it held secrets.
     pub(crate) fn in_place(&self, text: &mut String, counts: &mut Redactions) -> bool {
         match self.counted(text, counts) {
             Cow::Borrowed(_) => false,
@@ -66,7 +65,7 @@ impl CallRedactor {
         }
     }
 
-    /// A decision repeats parts of the call it is about.
+    /// A decision repeats parts of its call.
     pub(crate) fn decision(&self, decision: &mut Decision) {
         let counts = &mut Redactions::default();
         self.in_place(&mut decision.reason.text, counts);
@@ -76,7 +75,7 @@ impl CallRedactor {
             .chain(&mut decision.opaque)
             .chain(&mut decision.operator_hint);
         let more = more.chain(&mut decision.approval_waived);
-        // The votes of authorities are clean already: they were redacted when they came.
+        // The votes of authorities were redacted when they arrived.
         let more = more.chain(
             decision
                 .classified
@@ -88,7 +87,7 @@ impl CallRedactor {
         });
     }
 
-    /// Whether there is anything to take out. Looks only, so that the common case copies nothing.
+    /// Whether the value holds secrets. A check without a copy, for the common case that it does not.
     pub(crate) fn finds(&self, value: &Value) -> bool {
         let hit = |text: &str| matches!(self.text(text), Cow::Owned(_));
         match value {
@@ -104,7 +103,7 @@ impl CallRedactor {
         }
     }
 
-    /// Takes the secrets out of every text and key. Whether there were any.
+    /// Redacts every text and key. Returns whether there were secrets.
     pub(crate) fn value(&self, value: &mut Value, counts: &mut Redactions) -> bool {
         match value {
             Value::String(text) => self.in_place(text, counts),
@@ -141,7 +140,7 @@ impl CallRedactor {
         }
     }
 
-    /// Takes out a text that only the name before it makes a secret.
+    /// Removes a text that is a secret only because of the name before it.
     fn beside_its_name(&self, key: &str, value: &mut Value, counts: &mut Redactions) -> bool {
         let Some(mut text) = announced(key, value) else {
             return false;
@@ -154,7 +153,7 @@ impl CallRedactor {
         found
     }
 
-    /// Plain data without secrets. `None`: taking them out left nothing that makes sense.
+    /// Plain data without secrets. `None`: the rest has no valid form.
     pub(crate) fn data<T: Clone + Serialize + DeserializeOwned>(&self, data: &T) -> Option<T> {
         let mut value = serde_json::to_value(data).ok()?;
         let taken_out = self.value(&mut value, &mut Redactions::default());
@@ -165,18 +164,18 @@ impl CallRedactor {
         }
     }
 
-    /// What a call touches may be named like a secret.
+    /// The resources of a call may have a secret in their names.
     pub(crate) fn effects(&self, effects: &Effects) -> Effects {
         self.data(effects)
             .unwrap_or_else(|| Effects::of(effects.class))
     }
 
-    /// Whether base64 holds secrets, as it stands or as the bytes it stands for.
+    /// Whether base64 holds secrets, in its letters or in the decoded bytes.
     fn in_data(&self, data: &str, counts: &mut Redactions) -> bool {
         if let Cow::Owned(_) = self.counted(data, counts) {
             return true;
         }
-        // What is no base64 was looked at above.
+        // Invalid base64 was searched as text above.
         let Ok(bytes) = STANDARD.decode(data) else {
             return false;
         };
@@ -238,7 +237,8 @@ impl CallRedactor {
         }
     }
 
-    /// What is said in the place of base64 that holds secrets: half of its letters would be no bytes, so all of it goes.
+    /// The text that replaces base64 with secrets. A mark inside would break the encoding of the rest, so all of it is
+    /// replaced.
     fn instead_of(&self, data: &str, media_type: &str, counts: &mut Redactions) -> Option<String> {
         let mut within = Redactions::default();
         if !self.in_data(data, &mut within) {
@@ -256,7 +256,7 @@ impl CallRedactor {
         ))
     }
 
-    /// What a tool's own system said beside its output: all of it comes from there.
+    /// Redacts metadata from a tool's own system, all of which is foreign.
     fn meta(&self, meta: &mut Option<Box<Map<String, Value>>>, counts: &mut Redactions) {
         let Some(said) = meta else { return };
         let mut value = Value::Object(std::mem::take(&mut **said));
@@ -267,7 +267,7 @@ impl CallRedactor {
         }
     }
 
-    /// Takes the secrets out of what a tool gave back, and counts them.
+    /// Redacts a tool's output, and counts the secrets.
     pub(crate) fn output(&self, output: &mut ToolOutput, counts: &mut Redactions) {
         output
             .content
@@ -328,15 +328,15 @@ impl CallRedactor {
         result.redactions.add(&counts);
     }
 
-    /// The same for an event. Output of a process is not looked at here: it comes in pieces.
+    /// The same for an event. Output of a process is not included: it arrives in pieces and has a stream redactor.
     pub(crate) fn event(&self, body: &mut EventBody) {
         let counts = &mut Redactions::default();
         match body {
             EventBody::Stage { .. } | EventBody::Approval(_) | EventBody::Output(_) => {}
-            // Its name was looked at when it was begun.
+            // Its name was redacted when the artifact began.
             EventBody::Kept(kept) => {
                 if self.in_place(&mut kept.media_type, counts) {
-                    // With a mark in it, it would name no type.
+                    // A type with a mark in it would be no type.
                     kept.media_type = "application/octet-stream".to_owned();
                 }
             }

@@ -1,4 +1,4 @@
-//! The host's redactor, and what it can say of a value without telling it.
+//! The host's redactor, and its description of values that must not be written.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,28 +10,28 @@ use toolpost_model::{Declaration, InvocationId, Lifecycle, Redactions, RequestId
 
 use super::{CallRedactor, RedactionWindow, Redactor, SecretFinding};
 
-/// The redactor that stands before everything a host writes or shows.
+/// The redactor for everything that a host writes or shows.
 pub(crate) struct HostRedactor {
     redactor: Arc<dyn Redactor>,
-    /// Goes into the hashes of sensitive values, which could be found by trying otherwise. Dies with the host.
+    /// The key of the hashes of sensitive values; without it, guesses could be checked. Ends with the host.
     key: [u8; 32],
 }
 
-/// A sensitive argument: enough to tell whether two calls were given the same one.
+/// A sensitive argument: enough to compare two calls without the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Sensitive")]
 pub(crate) struct SensitiveArgument {
-    /// Where it stands in the arguments.
+    /// Its place in the arguments.
     pub(crate) pointer: String,
-    /// How long it is, in bytes of text.
+    /// Its length in bytes of text.
     // Of a value that is no text, the length of its JSON.
     #[schemars(with = "u64")]
     pub(crate) length: usize,
-    /// A keyed hash of it. The key goes with the host that wrote it.
+    /// A keyed hash of it. The key ends with the host that wrote it.
     pub(crate) hash: String,
 }
 
-/// What stands for a request id that must not be written: its hash, so that the same id still finds the same call.
+/// The replacement of a request id that must not be written: its hash, so that the same id still finds the same call.
 pub(crate) fn hidden(id: &RequestId) -> RequestId {
     let hash = Sha256::digest(id.as_str().as_bytes());
     RequestId::new(hash.iter().fold("sha256:".to_owned(), |text, byte| {
@@ -57,12 +57,10 @@ impl HostRedactor {
         })
     }
 
-    /// The text without its secrets.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.text(text)
     }
 
-    /// Without any call's own secrets.
     pub(crate) fn of_no_call(&self) -> CallRedactor {
         CallRedactor {
             host: Arc::clone(&self.redactor),
@@ -70,13 +68,13 @@ impl HostRedactor {
         }
     }
 
-    /// What may be said of a value that is not told.
+    /// The description of a value that must not be written.
     pub(super) fn describe(&self, pointer: &str, value: &Value) -> SensitiveArgument {
         let text = match value {
             Value::String(text) => Cow::Borrowed(text.as_str()),
             other => Cow::Owned(other.to_string()),
         };
-        // Hashed by itself first, so that nothing can be appended to what was hashed with the key.
+        // Hashed by itself first, so that an extension of the outer hash is impossible.
         let inner = Sha256::digest(text.as_bytes());
         let hash = Sha256::new()
             .chain_update(self.key)
@@ -97,7 +95,7 @@ impl HostRedactor {
         self.of_no_call().json(json, &mut Redactions::default())
     }
 
-    /// What a source says of a tool, without secrets. `false`: its very name holds one, so that it cannot be offered.
+    /// Redacts a tool's declaration. `false`: its name itself holds a secret, so the tool cannot be offered.
     pub(crate) fn declaration(&self, declaration: &mut Declaration) -> bool {
         let names = [declaration.tool_id.as_str()]
             .into_iter()

@@ -1,8 +1,8 @@
-//! JSON that the host wrote: which of its texts may be changed.
+//! The redaction of JSON that the host wrote, by the origin of its texts.
 //!
-//! A caller chooses the value of a sensitive argument, and may choose `principal` or `succeeded`. So what is taken out is
-//! taken out of texts that came from callers and tools, and never of the host's own names, words and ids: a call cannot
-//! make its own record unreadable.
+//! A caller chooses the value of a sensitive argument, and may choose `principal` or `succeeded`. If every text were
+//! redacted by that value, a call could make its own record unreadable. So call secrets are removed only from texts of
+//! callers and tools, never from the host's own names, terms and ids.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -11,7 +11,7 @@ use toolpost_model::Redactions;
 
 use super::{CallRedactor, RedactionWindow, Redactor as _, SecretFinding, replace};
 
-/// Members in which everything comes from callers and tools, names included.
+/// Members with content of callers and tools only, names included.
 const THEIRS: &[&str] = &[
     "arguments",
     "arguments_before",
@@ -21,7 +21,7 @@ const THEIRS: &[&str] = &[
     "meta",
 ];
 
-/// Members that hold words of the host. All of them are lower-case words.
+/// Members with terms of the host. All of them are lower-case words.
 const WORDS: &[&str] = &[
     "access",
     "behavior",
@@ -58,7 +58,7 @@ const WORDS: &[&str] = &[
     "visibility",
 ];
 
-/// Members that hold names, ids, hashes and times of the host. A caller has no say in them.
+/// Members with names, ids, hashes and times of the host. Callers cannot choose them.
 const NAMES: &[&str] = &[
     "acknowledged_at",
     "approves",
@@ -67,7 +67,7 @@ const NAMES: &[&str] = &[
     "asked_at",
     "authority",
     "by",
-    // It was made clean when the call was, so that every record of the call says the same.
+    // It was redacted with the call, so that all records of the call agree.
     "correlation_id",
     "digest",
     "expires_at",
@@ -84,11 +84,11 @@ const NAMES: &[&str] = &[
     "tool_id",
 ];
 
-/// By whose secrets a text may be changed.
+/// The secrets that may be removed from a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenTo {
     All,
-    /// By what the host knows for a secret, not by what a call does.
+    /// The host's secrets, not those of a call.
     Host,
     Nobody,
 }
@@ -99,16 +99,15 @@ struct JsonStringSpan {
     open: OpenTo,
 }
 
-/// An object or array that is being read.
 struct JsonRedactionFrame<'a> {
     is_object: bool,
     is_theirs: bool,
-    /// The member that holds it.
+    /// The member that contains it.
     name: &'a str,
-    /// For an object, the member that is being read.
+    /// For an object, the current member.
     key: &'a str,
     wants_key: bool,
-    /// For an array, how its texts are.
+    /// For an array, the openness of its texts.
     open: OpenTo,
 }
 
@@ -132,7 +131,7 @@ fn open(frame: Option<&JsonRedactionFrame<'_>>) -> OpenTo {
     }
 }
 
-/// The texts of JSON that is known to be JSON, in their order.
+/// The texts of valid JSON, in their order.
 fn literals(json: &str) -> Vec<JsonStringSpan> {
     let bytes = json.as_bytes();
     let mut found = Vec::new();
@@ -184,7 +183,7 @@ fn literals(json: &str) -> Vec<JsonStringSpan> {
                         }
                     }
                     None => match open(frames.last()) {
-                        // Whatever else stands there is none of our words.
+                        // Another text in this place is not the host's own, so it is redacted like foreign text.
                         OpenTo::Nobody if !is_word(&bytes[text.clone()]) => OpenTo::All,
                         open => open,
                     },
@@ -206,7 +205,7 @@ fn is_word(text: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
-/// The place of the quote behind a text.
+/// The place of the quote after a text.
 fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() && bytes[at] != b'"' {
         at += if bytes[at] == b'\\' { 2 } else { 1 };
@@ -214,12 +213,12 @@ fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// The text that a place lies in, or the next.
+/// The text at a place, or the next one.
 fn text_at(literals: &[JsonStringSpan], at: usize) -> Option<&JsonStringSpan> {
     literals.get(literals.partition_point(|literal| literal.at.end <= at))
 }
 
-/// Whether what was found may be taken out: it lies within one text, and that may be changed.
+/// Whether a finding may be removed: it lies within one text, and that text is open to it.
 fn may_go(finding: &SecretFinding, is_own: bool, literals: &[JsonStringSpan]) -> bool {
     let Some(literal) = text_at(literals, finding.start) else {
         return false;
@@ -232,8 +231,8 @@ fn may_go(finding: &SecretFinding, is_own: bool, literals: &[JsonStringSpan]) ->
     is_open && finding.start >= literal.at.start && finding.end <= literal.at.end
 }
 
-/// Joins what overlaps, and lets it begin and end where characters do: an escape is one character. One pass over the
-/// text, however much was found in it.
+/// Joins overlapping findings, and extends them to character boundaries: an escape is one character. One pass over the
+/// text, however many findings there are.
 fn on_characters(
     mut found: Vec<SecretFinding>,
     bytes: &[u8],
@@ -271,8 +270,8 @@ fn on_characters(
 }
 
 impl CallRedactor {
-    /// JSON of the host without secrets. It stays JSON, with the same names and words of the host in it, and what is not
-    /// changed stays the same bytes.
+    /// Redacts JSON of the host. The result is still JSON with the host's own names and terms, and unchanged parts keep
+    /// their bytes.
     pub(crate) fn json<'a>(&self, json: &'a str, counts: &mut Redactions) -> Cow<'a, str> {
         let window = RedactionWindow {
             bytes: json.as_bytes(),
@@ -310,7 +309,7 @@ impl CallRedactor {
             counts,
             &mut clean,
         );
-        // A text begins and ends where a character does, so this is never lossy.
+        // A text begins and ends at character boundaries, so this is never lossy.
         Cow::Owned(
             String::from_utf8(clean)
                 .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()),

@@ -1,11 +1,11 @@
 //! Secrets that the host knows by value, in the forms in which a value travels, and the search for these and for the
 //! shapes in `patterns`.
 //!
-//! Every form and every shape has a head, its first few bytes. One pass over the text looks at three bytes at a time and
-//! asks a table of bits whether a head may begin there; only then is looked closer. The table fits into the nearest
-//! cache whatever there is to look for, and is made in no time, so that a call with secrets of its own has one of its own.
-//! An automaton over all heads was tried: it is made in milliseconds, and is several times slower once there are more
-//! than a few dozen.
+//! Every form and every shape has a head, its first few bytes. One pass over the text takes three bytes at a time and
+//! checks in a bit table whether a head may begin there; only then follows a closer look. The table fits into the L1
+//! cache however many secrets there are, and takes microseconds to build, so a call with secrets of its own has its own
+//! table. An automaton over all heads was tried: it takes milliseconds to build, and is several times slower with more
+//! than a few dozen heads.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,26 +19,27 @@ use super::{
     torn::{self, DumpedValue},
 };
 
-/// How many bytes of a secret lead to it. As many as the shortest value has.
+/// The bytes of a head: as many as the shortest value has.
 pub(super) const HEAD: usize = MIN_SECRET;
-/// Lines of a value of several lines that are secrets by themselves: what shows files puts numbers before them.
+/// The length from which a line of a value counts as a secret by itself: tools that show files put numbers before the
+/// lines.
 const LINE: usize = 20;
-/// How many bytes are looked at to tell whether a head may begin.
+/// The number of bytes that the bit table covers.
 const LEAD: usize = 3;
 
-/// Knows the host's own secrets by value, and those of well-known providers by their shape.
+/// Finds the host's own secrets by value, and those of well-known providers by their shape.
 pub struct KnownSecrets {
-    /// Where a head may begin.
+    /// The bit table of the heads' beginnings.
     leads: SecretLeadSet,
-    /// What may stand where a head begins with a byte.
+    /// The heads, by their first byte.
     by_first: Vec<Vec<SecretLead>>,
-    /// The values themselves, where they are one call's.
+    /// The values themselves, for the secrets of a call.
     texts: Vec<String>,
-    /// The values themselves, for dumps.
+    /// The values themselves, for the search in dumps.
     dumped: Vec<DumpedValue>,
 }
 
-/// A bit for each three bytes with which a head begins, by their hash.
+/// A bit for each three bytes that begin a head, by their hash.
 struct SecretLeadSet(Box<[u64; 1 << 10]>);
 
 impl SecretLeadSet {
@@ -51,7 +52,7 @@ impl SecretLeadSet {
         for head in heads {
             match *head {
                 [] => {}
-                // Whatever follows.
+                // Any two bytes may follow.
                 [first] => (0..=u8::MAX).for_each(|second| {
                     (0..=u8::MAX).for_each(|third| mark([first, second, third]));
                 }),
@@ -62,7 +63,7 @@ impl SecretLeadSet {
         Self(bits)
     }
 
-    /// Of three bytes in the lower part of a number.
+    /// The bit of the three bytes in the lower part of a number.
     fn place(bytes: u32) -> usize {
         (bytes.wrapping_mul(0x9e37_79b1) >> 16) as usize
     }
@@ -72,9 +73,9 @@ impl SecretLeadSet {
         self.0[place / 64] >> (place % 64) & 1 == 1
     }
 
-    /// The next place at or behind `at` where a head may begin.
+    /// The next place from `at` on where a head may begin.
     fn next(&self, bytes: &[u8], mut at: usize) -> Option<usize> {
-        // Six places with one look into memory and one branch, since nearly nowhere a head begins.
+        // Six places with one memory access and one branch, because almost no place begins a head.
         while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
             let word = u64::from_le_bytes(*eight);
             let may_begin = |place: u32| self.may_begin((word >> (8 * place)) as u32);
@@ -91,19 +92,18 @@ impl SecretLeadSet {
     }
 }
 
-/// A head, and what it leads to.
 struct SecretLead {
     head: Box<[u8]>,
     to: SecretLeadTarget,
 }
 
-/// What is looked for behind a head.
+/// The search after a head.
 enum SecretLeadTarget {
     Value {
         rest: Box<[u8]>,
         kind: Arc<str>,
     },
-    /// Letters that lines may break.
+    /// Letters that may be broken into lines.
     Broken {
         letters: Arc<[u8]>,
         kind: Arc<str>,
@@ -130,8 +130,8 @@ impl Default for KnownSecrets {
 }
 
 impl KnownSecrets {
-    /// From pairs of kind and value, together with the well-known shapes. Values under eight bytes are left out: they
-    /// would blot out ordinary words. In a kind, whatever is not a lower-case letter, a digit or `_` becomes `_`.
+    /// Takes pairs of kind and value, and adds the well-known shapes. Values under eight bytes are left out: they would
+    /// match ordinary words. In a kind, all characters except lower-case letters, digits and `_` become `_`.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let (mut leads, dumped) = values(secrets);
         leads.extend(PATTERNS.iter().map(|pattern| SecretLead {
@@ -158,7 +158,7 @@ impl KnownSecrets {
         }
     }
 
-    /// The secrets of one call, for the calls that it makes.
+    /// The secrets of one call, for its nested calls.
     pub(crate) fn texts(&self) -> &[String] {
         &self.texts
     }
@@ -197,8 +197,8 @@ impl KnownSecrets {
             .map_or(&[], |&first| &self.by_first[usize::from(first)])
     }
 
-    /// Looks at one place for everything whose head stands there. Adds what is there and returns where to look next, or
-    /// nothing where that cannot be said yet.
+    /// Checks one place for everything with a head there. Adds the findings and returns the next place to check, or
+    /// `None` if that depends on later bytes.
     fn look(
         &self,
         window: RedactionWindow<'_>,
@@ -210,7 +210,7 @@ impl KnownSecrets {
         let mut next = at + 1;
         for lead in self.beginning(rest) {
             if !rest.starts_with(&lead.head) {
-                // The rest of the head may come.
+                // The rest of the head may follow.
                 if !window.is_last && lead.head.starts_with(rest) {
                     return None;
                 }
@@ -264,7 +264,7 @@ impl KnownSecrets {
 }
 
 impl KnownSecrets {
-    /// What [`find`](Redactor::find) does, with what is known of the window meanwhile.
+    /// The search of [`find`](Redactor::find), with the runs of the window that are known so far.
     pub(super) fn search(
         &self,
         window: RedactionWindow<'_>,
@@ -282,9 +282,9 @@ impl KnownSecrets {
         if window.is_last {
             return bytes.len();
         }
-        // A head may have begun at the very end.
+        // A head may begin in the last bytes.
         let tail = at.max(bytes.len().saturating_sub(HEAD - 1));
-        // A head that is shorter than what is looked at may be there as a whole.
+        // A head that is shorter than the table's three bytes may be there as a whole.
         let begins = |place: &usize| {
             let rest = &bytes[*place..];
             let may_begin = |lead: &SecretLead| {
@@ -302,7 +302,7 @@ impl Redactor for KnownSecrets {
     }
 }
 
-/// Looks for the rest of a value behind its head.
+/// Checks for the rest of a value after its head.
 fn value(window: RedactionWindow<'_>, at: usize, head: usize, rest: &[u8]) -> SecretMatch {
     let there = &window.bytes[at + head..];
     if there.starts_with(rest) {
@@ -342,7 +342,7 @@ fn values<'a>(
                 });
             }
             for form in forms(value) {
-                // The first to name a value names it.
+                // The first kind of a value is kept.
                 if kinds.contains_key(&form) || form.len() < HEAD {
                     continue;
                 }
@@ -361,7 +361,7 @@ fn values<'a>(
     (leads, dumped)
 }
 
-/// What leads to the forms that tear a value apart.
+/// The heads of forms that break a value into parts.
 fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<SecretLead> {
     let bytes = value.as_bytes();
     let [lower, upper] = hexadecimal(bytes);
@@ -393,7 +393,7 @@ fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<SecretLead> {
     leads
 }
 
-/// The frame of a key says nothing, and a mark is no secret.
+/// The frame of a key is no secret, and neither is a mark.
 fn is_secret(value: &str) -> bool {
     let is_frame = value.starts_with("-----") && !value.contains('\n');
     value.len() >= MIN_SECRET && !is_frame && !value.contains("[redacted:")
@@ -413,11 +413,11 @@ fn kind_of(kind: &str) -> Arc<str> {
     }
 }
 
-/// A value as it is, and as it looks within JSON, base64, a URL and hexadecimal digits.
+/// A value as it is, and its forms in JSON, base64, a URL and hexadecimal digits.
 fn forms(value: &str) -> Vec<Vec<u8>> {
     let bytes = value.as_bytes();
     let mut forms = vec![bytes.to_vec()];
-    // A text that is itself JSON stands in a record with its quotes escaped twice.
+    // A text that is itself JSON has its quotes escaped twice in a record.
     let escaped = |text: &str| {
         let quoted = Value::from(text).to_string();
         quoted[1..quoted.len() - 1].to_owned()
@@ -441,12 +441,11 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// In small and in large letters.
 fn hexadecimal(bytes: &[u8]) -> [Vec<u8>; 2] {
     [const_hex::encode(bytes), const_hex::encode_upper(bytes)].map(String::into_bytes)
 }
 
-/// The letters of base64 that a value has wherever so many bytes stand before it in its group of three, in both
+/// The letters of base64 that a value always has with `before` bytes in front of it in its group of three, in both
 /// alphabets. Letters that it shares with its neighbours are left out: they differ from text to text.
 fn base64(value: &[u8], before: usize) -> [Vec<u8>; 2] {
     const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,5 +1,5 @@
-//! Secrets that are known by their shape. Each begins with letters that nothing else begins with, or is announced by
-//! words that say what follows; a shape that would also fit hashes, ids or placeholders is not here.
+//! Secrets with a known shape. Each begins with letters that begin nothing else, or follows words that announce it. A
+//! shape that would also match hashes, ids or placeholders is not included.
 
 use super::shape::{ByteClass, RedactedPatternPart, SecretBody, SecretPattern, SecretPatternStep};
 
@@ -12,7 +12,7 @@ const fn body(of: ByteClass, least: usize) -> SecretBody {
     }
 }
 
-/// A token whose first letters say whose it is.
+/// A token whose first letters name its provider.
 const fn token(
     kind: &'static str,
     head: &'static str,
@@ -28,7 +28,7 @@ const fn token(
     }
 }
 
-/// A token with more behind its first letters.
+/// A token with further parts after its first letters.
 const fn longer(
     kind: &'static str,
     head: &'static str,
@@ -45,7 +45,7 @@ const fn longer(
     }
 }
 
-/// A value that the words before it announce. Those stay.
+/// A value that the words before it announce. The words stay.
 const fn announced(
     kind: &'static str,
     head: &'static str,
@@ -61,7 +61,7 @@ const fn announced(
     }
 }
 
-/// What stands between a name and its value, in headers, JSON, YAML, code and commands.
+/// The text between a name and its value, in headers, JSON, YAML, code and commands.
 const SEPARATOR: SecretPatternStep = SecretPatternStep::Run {
     of: separates,
     least: 1,
@@ -96,7 +96,7 @@ const AWS_SECRET: SecretBody = SecretBody {
     before: None,
 };
 
-/// Every shape. A head may lead several.
+/// Every shape. Several may share a head.
 pub(super) const PATTERNS: &[SecretPattern] = &[
     token("aws", "AKIA", in_base32, 16),
     token("aws", "ASIA", in_base32, 16),
@@ -328,20 +328,20 @@ fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
 }
 
-/// Ordinary words are in one case and without digits.
+/// Excludes ordinary words, which are in one case and without digits.
 fn is_mixed(value: &[u8]) -> bool {
     has_digit(value)
         || (value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase))
 }
 
-/// Hashes in hexadecimal digits are not.
+/// Excludes hashes in hexadecimal digits.
 fn has_all_cases(value: &[u8]) -> bool {
     has_digit(value)
         && value.iter().any(u8::is_ascii_uppercase)
         && value.iter().any(u8::is_ascii_lowercase)
 }
 
-/// `$PASSWORD`, `{password}`, `<password>`, `%s`, `***`, and marks of ours.
+/// Excludes `$PASSWORD`, `{password}`, `<password>`, `%s`, `***`, and Toolpost's own marks.
 fn is_no_placeholder(value: &[u8]) -> bool {
     !matches!(value.first(), Some(b'$' | b'{' | b'*' | b'%'))
         || (value[0] == b'%' && value.len() > 2)

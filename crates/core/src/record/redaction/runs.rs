@@ -1,16 +1,19 @@
-//! How far a run of bytes of one class reaches. Secrets may begin within one another, as in `AKIAAKIA…`, so that the same
-//! bytes would be read once for each beginning; what was read is remembered, and read once.
+//! The length of a run of bytes of one class.
+//!
+//! Secrets may begin within one another, as in `AKIAAKIA…`. Without a memory the same bytes would be read again for
+//! each beginning, and a hostile text could multiply the cost of its search by the length of the longest secret. So the
+//! last run of each class is remembered, and every byte is read once.
 
 use super::shape::ByteClass;
 
-/// What is known of one window.
+/// The known runs of one window.
 #[derive(Default)]
 pub(super) struct ByteRuns {
-    /// For each class, the stretch that was read last and is of it as a whole.
+    /// For each class, the last run that was read.
     read: Vec<(usize, ByteStretch)>,
     /// A stretch in which no private key ends.
     endless: ByteStretch,
-    /// How many bytes were read.
+    /// The number of bytes read.
     pub(super) steps: u64,
 }
 
@@ -21,7 +24,7 @@ struct ByteStretch {
 }
 
 impl ByteStretch {
-    /// Where to go on from `at`: what lies between is known.
+    /// The first unknown place from `at` on.
     fn beyond(self, at: usize) -> usize {
         if (self.from..=self.to).contains(&at) {
             self.to
@@ -31,14 +34,15 @@ impl ByteStretch {
     }
 }
 
-/// What the last line of a private key begins with.
+/// The beginning of a private key's last line.
 pub(super) const ENDING: &[u8] = b"-----END ";
 
 impl ByteRuns {
-    /// How many bytes of a class stand at a place, up to `most`.
+    /// The number of bytes of a class from a place on, up to `most`.
     pub(super) fn run(&mut self, bytes: &[u8], at: usize, of: ByteClass, most: usize) -> usize {
         let limit = at.saturating_add(most).min(bytes.len());
-        // One class may have several addresses, or several one: then they have the same bytes.
+        // A class is known by its address. The compiler may give a function several addresses, which costs a second
+        // read, or give equal functions one address, which is harmless: they accept the same bytes.
         let class = of as usize;
         let known = match self.read.iter().position(|(known, _)| *known == class) {
             Some(place) => place,
@@ -64,7 +68,7 @@ impl ByteRuns {
         begin + more - at
     }
 
-    /// Where the last line of a private key begins, at or behind `at` and as a whole before `end`.
+    /// The beginning of a private key's last line, from `at` on and whole before `end`.
     pub(super) fn ending(&mut self, bytes: &[u8], at: usize, end: usize) -> Option<usize> {
         let begin = self.endless.beyond(at);
         let from = if begin == at { at } else { self.endless.from };
@@ -73,7 +77,7 @@ impl ByteRuns {
             .and_then(|rest| memchr::memmem::find(rest, ENDING));
         let to = match found {
             Some(place) => begin + place,
-            // It may begin at the very end.
+            // It may begin in the last bytes.
             None => begin.max(end.saturating_sub(ENDING.len() - 1)),
         };
         self.steps += (to - begin) as u64 + 1;

@@ -1,24 +1,22 @@
-//! How a secret looks: a few letters that lead it, what stands between them and it, and what it is made of.
+//! The shape of a secret: its leading letters, the text between them and the secret, and the bytes of the secret.
 //!
-//! Not regular expressions, because a stream needs a third answer beside yes and no: that it depends on what comes next.
-//! Every shape answers by looking at a bounded number of bytes, and at none before its first.
+//! These are not regular expressions, because a stream needs a third answer beside yes and no: that it depends on the
+//! following bytes. Every shape answers from a bounded number of bytes, and never looks at bytes before its first.
 
 use super::{
     RedactionWindow,
     runs::{ByteRuns, ENDING},
 };
 
-/// No secret by its shape is longer; what is, is taken out up to here.
+/// The longest secret of a shape; a longer one is removed up to here.
 const LONGEST: usize = 16 << 10;
 
-/// Which bytes something is made of.
 pub(super) type ByteClass = fn(u8) -> bool;
 
-/// What a look at one place tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SecretMatch {
     Nothing,
-    /// It depends on what comes behind the window.
+    /// It depends on bytes after the window.
     Undecided,
     /// There is a secret.
     Secret {
@@ -31,11 +29,11 @@ pub(super) enum SecretMatch {
     },
 }
 
-/// Something between the leading letters and the secret.
+/// A part between the leading letters and the secret.
 pub(super) enum SecretPatternStep {
     /// One of these texts.
     Text(&'static [&'static str]),
-    /// So many bytes of a class.
+    /// A number of bytes of a class.
     Run {
         of: ByteClass,
         least: usize,
@@ -43,32 +41,31 @@ pub(super) enum SecretPatternStep {
     },
 }
 
-/// What is taken out: the leading letters too, or only what they announce.
+/// The part to remove: all with the leading letters, or only the secret that they announce.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RedactedPatternPart {
     All,
     Body,
 }
 
-/// What the secret itself is made of.
+/// The bytes of the secret itself.
 pub(super) struct SecretBody {
     pub(super) of: ByteClass,
     pub(super) least: usize,
-    /// Looked at with the first bytes of the body, at most [`PROOF`] of them: what a placeholder does not have.
+    /// A test on the first bytes of the body, at most [`PROOF`] of them, which a placeholder fails.
     pub(super) proof: fn(&[u8]) -> bool,
-    /// What must stand behind it. The body is then at most 256 bytes.
+    /// The byte that must follow. The body then has at most 256 bytes.
     pub(super) before: Option<u8>,
 }
 
-/// How many bytes of a body are looked at to tell it from a placeholder.
+/// The number of bytes for the test against placeholders.
 pub(super) const PROOF: usize = 48;
-/// The longest body that needs something behind it.
+/// The longest body that needs a following byte.
 const MOST_BEFORE: usize = 256;
 
-/// The shape of one provider's secret.
 pub(super) struct SecretPattern {
     pub(super) kind: &'static str,
-    /// The letters that lead it; at most [`HEAD`](super::known::HEAD) bytes.
+    /// The leading letters; at most [`HEAD`](super::known::HEAD) bytes.
     pub(super) head: &'static str,
     pub(super) steps: &'static [SecretPatternStep],
     pub(super) body: SecretBody,
@@ -76,7 +73,7 @@ pub(super) struct SecretPattern {
 }
 
 impl SecretPattern {
-    /// Looks at a place where the head stands.
+    /// Checks a place with the head.
     pub(super) fn look(
         &self,
         window: RedactionWindow<'_>,
@@ -152,7 +149,7 @@ impl SecretBody {
     }
 }
 
-/// How many bytes of a class stand at the beginning, up to `most`.
+/// The number of bytes of a class at the beginning, up to `most`.
 fn run(bytes: &[u8], of: ByteClass, most: usize) -> usize {
     bytes
         .iter()
@@ -161,7 +158,7 @@ fn run(bytes: &[u8], of: ByteClass, most: usize) -> usize {
         .count()
 }
 
-/// The length of the one of some texts that stands at the beginning.
+/// The length of the option that stands at the beginning.
 fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, SecretMatch> {
     if let Some(option) = options
         .iter()
@@ -180,7 +177,7 @@ fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, SecretMat
     })
 }
 
-/// A mark of ours, at a place where its first letters stand: the names of kinds may hold the very words that are looked
+/// A redaction mark, at a place with its first letters: the names of kinds may contain the very words that are searched
 /// for.
 pub(super) fn mark(window: RedactionWindow<'_>, at: usize) -> SecretMatch {
     const OPENING: &[&str] = &["[redacted:"];
@@ -202,8 +199,8 @@ pub(super) fn mark(window: RedactionWindow<'_>, at: usize) -> SecretMatch {
     }
 }
 
-/// A private key in PEM, at a place where its first letters stand: from its first line to its last, or to where
-/// something stands that is in no such key. Line numbers, quotes of mail and escaped line ends may stand within.
+/// A private key in PEM, at a place with its first letters: from its first line to its last, or to the first byte that
+/// is in no such key. It may contain line numbers, quotes of mail and escaped line ends.
 pub(super) fn private_key(
     window: RedactionWindow<'_>,
     at: usize,
@@ -238,7 +235,7 @@ pub(super) fn private_key(
     }
     let body = &rest[opened..];
     let begin = at + opened;
-    // The first line is looked for first: most of what only looks like a key has none.
+    // The first line is checked first: most texts that only look like a key have none.
     let near = runs.run(window.bytes, begin, in_key, FIRST_LINE_WITHIN);
     if !has_line(&body[..near], LINE) {
         let is_whole = near < body.len() || window.is_last;
@@ -280,7 +277,7 @@ pub(super) fn private_key(
     }
 }
 
-/// Whether so many letters of base64 stand side by side.
+/// Whether at least `least` letters of base64 stand side by side.
 fn has_line(bytes: &[u8], least: usize) -> bool {
     bytes
         .split(|&byte| !in_base64(byte))
@@ -291,7 +288,7 @@ fn in_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// No quote is in it: a record is JSON, and a key must not reach beyond the text it stands in.
+/// A quote is excluded: a record is JSON, and a key must not reach beyond its text.
 fn in_key(byte: u8) -> bool {
     in_base64(byte)
         || byte.is_ascii_whitespace()

@@ -1,4 +1,5 @@
-//! A text that arrives in pieces. What could be the beginning of a secret is held back until more of it is there.
+//! The redaction of a text that arrives in pieces. A possible beginning of a secret is held back until more bytes
+//! decide.
 
 use std::sync::Arc;
 
@@ -6,14 +7,13 @@ use toolpost_model::Redactions;
 
 use super::{RedactionWindow, Redactor, SecretFinding, replace, settled};
 
-/// Takes the secrets out of a stream. However the stream is cut into pieces, what comes out is the same as if it had
-/// come as one. Holds no more than what could still turn out to be a secret, which is bounded by the longest secret
-/// that is looked for.
+/// Redacts a stream. The output does not depend on the cuts between pieces. Holds only bytes that could still become a
+/// secret, at most the longest secret that is searched for.
 pub struct StreamRedactor {
     redactor: Arc<dyn Redactor>,
-    /// What came and is not decided.
+    /// Bytes that are not decided.
     held: Vec<u8>,
-    /// How many bytes of `held` belong to a secret whose mark was written.
+    /// The number of bytes of `held` that belong to a secret with a written mark.
     cover: usize,
     found: Vec<SecretFinding>,
     counts: Redactions,
@@ -31,10 +31,10 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes the next piece, and adds to `clean` what is known to hold no secret, with marks for those that were found.
+    /// Adds the next piece, and writes the decided bytes to `clean`, with marks in place of secrets.
     pub fn push(&mut self, piece: &[u8], clean: &mut Vec<u8>) {
         if self.held.is_empty() {
-            // The usual case: nothing is copied but what goes out and the few bytes that are held back.
+            // The usual case: only the output and the few held bytes are copied.
             let decided = self.pass(piece, false, clean);
             self.held.extend_from_slice(&piece[decided..]);
         } else {
@@ -46,7 +46,7 @@ impl StreamRedactor {
         }
     }
 
-    /// Ends the stream, and says what was taken out of all of it. Another may begin with the next push.
+    /// Ends the stream, and returns the counts of its secrets. The next push begins a new stream.
     pub fn finish(&mut self, clean: &mut Vec<u8>) -> Redactions {
         let held = std::mem::take(&mut self.held);
         self.pass(&held, true, clean);
@@ -54,12 +54,12 @@ impl StreamRedactor {
         std::mem::take(&mut self.counts)
     }
 
-    /// How many bytes are held back.
+    /// The number of held bytes.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Writes what is decided of a window, and says how much that was.
+    /// Writes the decided bytes of a window, and returns their number.
     fn pass(&mut self, bytes: &[u8], is_last: bool, clean: &mut Vec<u8>) -> usize {
         self.found.clear();
         let decided = self

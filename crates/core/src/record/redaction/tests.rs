@@ -1,4 +1,4 @@
-//! What is found, what is left alone, and that it does not matter how a stream is cut.
+//! The secrets that are found, the texts that are left alone, and the independence of cuts.
 
 mod cuts;
 mod found;
@@ -75,7 +75,7 @@ fn a_record_stays_json() {
         host.json(r#"{"a":"x 12345678"}"#),
         r#"{"a":"x [redacted:pin]"}"#
     );
-    // A number may be a time or a size, and whoever reads the record expects one.
+    // A number may be a time or a size, and readers of the record expect a number.
     assert_eq!(
         host.json(r#"{"a":"x 12345678","b":12345678}"#),
         r#"{"a":"x [redacted:pin]","b":12345678}"#
@@ -110,17 +110,17 @@ fn a_call_takes_nothing_of_the_host_out_of_its_record() {
         r#"{"arguments":{"principal":["succeeded"],"x":1},"message":"it succeeded","outcome":"succeeded"}"#,
         r#"{"arguments":{"[redacted:argument]":["[redacted:argument]"],"x":1},"message":"it [redacted:argument]","outcome":"succeeded"}"#,
     );
-    // What stands where a word of the host should, and is none, is not trusted.
+    // A foreign text in the place of a host's term is not trusted.
     check(
         r#"{"kind":"The principal!"}"#,
         r#"{"kind":"The [redacted:argument]!"}"#,
     );
-    // The batch is the caller's, other ids are not.
+    // The batch id is the caller's; other ids are not.
     check(
         r#"{"batch":{"id":"decision"},"artifacts":[{"id":"decision"}]}"#,
         r#"{"batch":{"id":"[redacted:argument]"},"artifacts":[{"id":"decision"}]}"#,
     );
-    // The host knows what it keeps from everybody, also from its names.
+    // The host's own secrets are removed everywhere, also from names.
     check(
         r#"{"principal":"tp_0123456789"}"#,
         r#"{"principal":"[redacted:token]"}"#,
@@ -193,7 +193,7 @@ fn a_mark_is_left_as_it_is() {
     let once = host.text("the password is redacted").into_owned();
     assert_eq!(once, "the [redacted:password] is [redacted:redacted]");
     assert_eq!(host.text(&once), once);
-    // What only looks like the beginning of one is none.
+    // A text that only looks like the beginning of a secret is none.
     assert_eq!(
         host.text("[redacted:Password password]"),
         "[[redacted:redacted]:Password [redacted:password]]"

@@ -1,41 +1,39 @@
-//! Known values in forms that tear them apart: letters of base64 and hexadecimal digits broken into lines, the columns of
-//! a hex dump, and characters written as `\uXXXX`. Each is led to by a literal head as every other form is, so that text
-//! without such a head costs nothing.
+//! Known values in forms that break them apart: base64 and hexadecimal digits in lines, the columns of a hex dump, and
+//! characters written as `\uXXXX`. Each has a literal head like every other form, so text without such a head costs
+//! nothing.
 
 use std::sync::Arc;
 
 use super::{RedactionWindow, shape::SecretMatch};
 
-/// What stands between two letters that a line break tears apart.
+/// The text at a line break between two letters.
 const BREAKS: [&[u8]; 4] = [b"\n", b"\r\n", b"\\n", b"\\r\\n"];
-/// How far a line may be indented.
 const INDENTATION: usize = 16;
-/// How many letters lead to a text that may be broken.
+/// The number of letters in the head of a text that may be broken.
 pub(super) const HEAD_LETTERS: usize = 3;
-/// Fewer letters are not looked for by themselves.
+/// Shorter letter texts are not searched by themselves.
 const LEAST_LETTERS: usize = 6;
-/// The longest line of a dump, and how many bytes one can hold.
+/// The longest line of a dump, and the largest number of its bytes.
 const DUMP_LINE: usize = 128;
 const DUMP_BYTES: usize = 32;
-/// A dump is known by its offset: so many digits.
+/// The number of digits in the offset, by which a dump is recognised.
 const OFFSET_DIGITS: std::ops::RangeInclusive<usize> = 7..=16;
 
-/// A value that is looked for in dumps.
 pub(super) struct DumpedValue {
     pub(super) bytes: Box<[u8]>,
     pub(super) kind: Arc<str>,
 }
 
-/// What a look at bytes that may not all be there came to.
+/// The result of reading bytes that may be incomplete.
 enum TornRead<T> {
     There(T),
     NotThere,
-    /// More must come.
+    /// Depends on later bytes.
     Unknown,
 }
 
-/// What leads to a text that lines may break: its first letters, and for a break among these the letters behind them.
-/// A head for every place where a break can stand would find those few letters too, at the price of many more heads.
+/// The heads of a text that lines may break: its first letters, and for a break among these the letters after them. A
+/// head for every possible place of a break would find those few letters too, at the price of many more heads.
 pub(super) fn broken_tails(letters: &[u8]) -> impl Iterator<Item = &[u8]> {
     [0, HEAD_LETTERS]
         .into_iter()
@@ -43,7 +41,7 @@ pub(super) fn broken_tails(letters: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|tail| tail.len() >= LEAST_LETTERS)
 }
 
-/// Looks for letters with line breaks between them.
+/// Checks for letters with line breaks between them.
 pub(super) fn broken(window: RedactionWindow<'_>, start: usize, letters: &[u8]) -> SecretMatch {
     let mut at = start;
     for (place, letter) in letters.iter().enumerate() {
@@ -63,7 +61,7 @@ pub(super) fn broken(window: RedactionWindow<'_>, start: usize, letters: &[u8]) 
     SecretMatch::Secret { start, end: at }
 }
 
-/// Where the text goes on behind a line break and the blanks of the next line.
+/// The place where the text continues after a line break and the blanks of the next line.
 fn line_break(window: RedactionWindow<'_>, at: usize) -> TornRead<usize> {
     let rest = &window.bytes[at..];
     for line_break in BREAKS {
@@ -87,7 +85,7 @@ fn line_break(window: RedactionWindow<'_>, at: usize) -> TornRead<usize> {
     TornRead::NotThere
 }
 
-/// The heads of a value whose characters may be escaped: each way to write its first three bytes.
+/// The heads of a value whose characters may be escaped: each spelling of its first three bytes.
 pub(super) fn escaped_heads(value: &str) -> Vec<Vec<u8>> {
     let mut heads = Vec::new();
     let mut open = vec![Vec::new()];
@@ -128,7 +126,7 @@ pub(super) fn escaped_heads(value: &str) -> Vec<Vec<u8>> {
     heads
 }
 
-/// How JSON writes a character that it cannot or need not write as it is.
+/// JSON's short escape of a character, if there is one.
 fn short_escape(c: char) -> Option<&'static [u8]> {
     match c {
         '"' => Some(b"\\\""),
@@ -141,7 +139,7 @@ fn short_escape(c: char) -> Option<&'static [u8]> {
     }
 }
 
-/// Looks for a value whose characters stand as they are, as JSON escapes them, or as `\uXXXX`.
+/// Checks for a value with characters as they are, as JSON escapes them, or as `\uXXXX`.
 pub(super) fn escaped(window: RedactionWindow<'_>, start: usize, value: &str) -> SecretMatch {
     let mut at = start;
     for c in value.chars() {
@@ -154,7 +152,7 @@ pub(super) fn escaped(window: RedactionWindow<'_>, start: usize, value: &str) ->
     SecretMatch::Secret { start, end: at }
 }
 
-/// Behind a character, in any of its spellings.
+/// The place after a character, in any of its spellings.
 fn character(window: RedactionWindow<'_>, at: usize, c: char) -> TornRead<usize> {
     let rest = &window.bytes[at..];
     let mut unknown = false;
@@ -177,7 +175,7 @@ fn character(window: RedactionWindow<'_>, at: usize, c: char) -> TornRead<usize>
     if let Some(short) = short_escape(c).filter(|short| is_there(short)) {
         return TornRead::There(at + short.len());
     }
-    // A backslash of the value itself looks like the beginning of each of them, so it comes last.
+    // A backslash of the value itself looks like the beginning of an escape, so it comes last.
     let mut plain = [0; 4];
     let plain = c.encode_utf8(&mut plain).as_bytes();
     let is_plain = is_there(plain);
@@ -188,28 +186,28 @@ fn character(window: RedactionWindow<'_>, at: usize, c: char) -> TornRead<usize>
     }
 }
 
-/// The head of a dump: the first digits of its offset. Dumps of more than 16 MiB have others; their first part has not.
+/// The head of a dump: the first digits of its offset. Dumps of more than 16 MiB have other heads in their later part.
 pub(super) const DUMP_HEAD: &[u8] = b"00";
 
-/// The same with each digit that can follow.
+/// The same with each possible next digit.
 pub(super) fn dump_heads() -> impl Iterator<Item = [u8; 3]> {
     b"0123456789abcdef".iter().map(|&third| [b'0', b'0', third])
 }
 
 struct DumpLine {
-    /// Its bytes in the order of their digits, and where those stand.
+    /// The bytes in the order of their digits, and the places of the digits.
     bytes: Vec<(u8, usize)>,
     /// Each word of two bytes may be written as a number, its second byte first.
     may_be_swapped: bool,
-    /// Behind the line with its break.
+    /// After the line with its break.
     end: usize,
-    /// Behind its text.
+    /// After its text.
     text_end: usize,
 }
 
-/// Looks at a line of a dump for values that begin in it and may go on in the next lines. `xxd`, `hexdump`, `hexdump -C`,
-/// `od -x` and `od -t x1` are read: an offset, then bytes or words of two, then perhaps a column of text. The mark reaches
-/// to the end of the last line, so that the column of text goes too.
+/// Checks a line of a dump for values that begin in it and may continue in the next lines. It reads `xxd`, `hexdump`,
+/// `hexdump -C`, `od -x` and `od -t x1`: an offset, then bytes or words of two, then perhaps a column of text. The mark
+/// reaches to the end of the last line, so that the column of text is removed too.
 pub(super) fn dump(
     window: RedactionWindow<'_>,
     at: usize,
@@ -268,7 +266,7 @@ pub(super) fn dump(
     }
 }
 
-/// In which order the two bytes of a word are written.
+/// The order of the two bytes of a word.
 #[derive(Clone, Copy)]
 enum ByteOrder {
     AsWritten,
@@ -278,7 +276,7 @@ enum ByteOrder {
 impl ByteOrder {
     const ALL: [Self; 2] = [Self::AsWritten, Self::Swapped];
 
-    /// A byte as it was in memory, and where its digits stand.
+    /// A byte as it was in memory, and the place of its digits.
     fn read(self, bytes: &[(u8, usize)], place: usize) -> Option<(u8, usize)> {
         match self {
             Self::AsWritten => bytes.get(place).copied(),
@@ -286,7 +284,7 @@ impl ByteOrder {
         }
     }
 
-    /// Where the digits of a value begin: those of its first byte, or of the word it is in.
+    /// The place of a value's first digits: those of its first byte, or of the word around it.
     fn first_digit(self, bytes: &[(u8, usize)], start: usize) -> usize {
         let word = match self {
             Self::AsWritten => start,
@@ -301,7 +299,7 @@ fn dump_line(window: RedactionWindow<'_>, at: usize) -> TornRead<DumpLine> {
     let rest = &window.bytes[at..];
     let rest = &rest[..rest.len().min(DUMP_LINE)];
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
-    // Ids and numbers have such heads too, so most looks end here.
+    // Ids and numbers have such heads too, so most checks end here.
     let offset = rest
         .iter()
         .take(OFFSET_DIGITS.end() + 1)
@@ -342,7 +340,7 @@ fn dump_line(window: RedactionWindow<'_>, at: usize) -> TornRead<DumpLine> {
             .iter()
             .take_while(|byte| is_digit(byte))
             .count();
-        // Two blanks and more lead to the middle of a line, or to its text, whose letters may be digits too.
+        // Two or more blanks lead to the middle of a line, or to its text, whose letters may be digits too.
         let stops = line
             .get(begin + digits)
             .is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\r'));

@@ -18,7 +18,6 @@ use crate::{
     scheduling::admit::QUICK,
 };
 
-/// Finds the recorded answer.
 pub(crate) async fn answer(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -70,8 +69,8 @@ pub(crate) async fn answer(
     StageExit::Next(Stage::Map)
 }
 
-/// Waits until so long after the request. What was recorded is told all the same to whoever stops a call early, only
-/// earlier.
+/// Waits until `after` has passed since the request. A call that is stopped early still gets its recorded answer, only
+/// sooner.
 async fn pass(call: &PipelineCall, after: Duration) {
     let until = call.live.began + after;
     tokio::select! {
@@ -80,7 +79,7 @@ async fn pass(call: &PipelineCall, after: Duration) {
     }
 }
 
-/// The result of a call that was answered so. Its times are its own.
+/// The result of a replayed call. Its times are its own.
 pub(crate) fn result(call: &mut PipelineCall) -> Option<ToolResult> {
     let mut result = *call.conclusion.replayed.take()?;
     result.timings = Timings {

@@ -1,4 +1,4 @@
-//! How a call that was made differs from one that was recorded, for whoever has to find out why.
+//! The differences between a call and a recorded one, for messages about a miss.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,24 +7,21 @@ use super::input;
 
 /// More differences than this are only counted.
 const MOST_SHOWN: usize = 12;
-/// Of a long value the part around the first difference is shown.
+/// The length of the shown part of a long value, around the first difference.
 const SHOWN_CHARS: usize = 120;
 const CHARS_BEFORE: usize = 30;
 
-/// One place where two calls differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct CallDifference {
     /// The place, as a JSON pointer; empty for the arguments as a whole.
     pub(crate) at: String,
-    /// What was recorded there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) recorded: Option<String>,
-    /// What was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<String>,
 }
 
-/// Every place where given arguments are not the recorded ones.
+/// Every place where the given arguments differ from the recorded ones.
 pub(crate) fn between(recorded: &Value, given: &Value) -> Vec<CallDifference> {
     let mut found = Vec::new();
     collect(recorded, given, &mut String::new(), &mut found);
@@ -103,7 +100,7 @@ fn shown(text: &str, same: usize) -> String {
     format!("{before}{part}{after}")
 }
 
-/// The differences as lines: `-` was recorded, `+` was asked for.
+/// The differences as lines: `-` for the recorded value, `+` for the given one.
 pub(crate) fn told(differences: &[CallDifference]) -> String {
     let mut text = String::new();
     for difference in differences.iter().take(MOST_SHOWN) {

@@ -1,9 +1,8 @@
 //! Ids of calls in recorded texts.
 //!
-//! A call's id is new each time it is made, and later calls name it: to ask for the end of one in the background, or to
-//! read what was kept of one. A cassette therefore writes the place of the call in the recording, as `⟦call:3⟧`, and a
-//! replay puts in the id that the call of that place has now. A recording made anew then differs only where the
-//! session did.
+//! A call gets a new id each time, and later calls refer to it: to wait for a background call, or to read an artifact.
+//! A cassette therefore writes the place of the call in the recording, as `⟦call:3⟧`, and a replay inserts the id of
+//! its own call at that place. A second recording of the same session then gives an equal file.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -13,9 +12,9 @@ use toolpost_model::InvocationId;
 const OPEN: &str = "⟦";
 const CLOSE: &str = "⟧";
 const WORD: &str = "call:";
-/// `⟦call:`, which begins a mark. A text that held it from the start gets one more bracket.
+/// `⟦call:`, the beginning of a mark. A text that contained it from the start gets one more bracket.
 const BEGINNING: &str = "⟦call:";
-/// How ids of kept pieces begin; the call's id follows in its 32 digits.
+/// The beginning of an artifact id; the call's id follows in its 32 digits.
 const ARTIFACT: &str = "art_";
 
 /// The text with the places of calls instead of their ids.
@@ -28,12 +27,12 @@ pub(super) fn marked<'t>(
     } else {
         Cow::Borrowed(text)
     };
-    // The version stands after the second hyphen and is always the same.
+    // The version digit follows the second hyphen and is always the same.
     let text = replaced(text, "-7", (13, 36), &place_of);
     replaced(text, ARTIFACT, (0, ARTIFACT.len() + 32), &place_of)
 }
 
-/// Replaces what is found `before` characters behind the beginning of an id's text and is `length` long in all.
+/// Replaces ids in a text. An id begins `before` bytes ahead of the searched text and is `length` bytes long.
 fn replaced<'t>(
     text: Cow<'t, str>,
     needle: &str,
@@ -72,7 +71,7 @@ fn mark(place: usize) -> String {
     format!("{BEGINNING}{place}{CLOSE}")
 }
 
-/// Whether a text holds a mark, or what looks like one.
+/// Whether a text contains a mark, or a text that looks like one.
 pub(super) fn has_marks(text: &str) -> bool {
     text.contains(BEGINNING)
 }
@@ -114,7 +113,7 @@ pub(super) fn unmarked(text: &str, id_of: impl Fn(usize) -> InvocationId) -> Cow
     Cow::Owned(written)
 }
 
-/// An id for a call that was not made yet.
+/// A placeholder id for a call that was not made yet.
 pub(super) fn stand_in(place: usize) -> InvocationId {
     let mut bytes = [0; 16];
     bytes[8..].copy_from_slice(&(place as u64).to_be_bytes());

@@ -1,15 +1,14 @@
-//! What makes two calls the same: equal arguments, however they were written, apart from what was taken out of the
-//! record.
+//! The equality of two calls' arguments: equal values in any spelling, apart from redacted parts.
 
 use serde_json::{Value, json};
 use toolpost_model::canonical_json;
 
-/// How a mark begins that stands where a secret was.
+/// The beginning of a redaction mark.
 const REDACTED: &str = "[redacted:";
 
-/// One spelling for equal values: keys in order, no blanks, whole numbers without a fraction.
+/// One spelling for equal values: sorted keys, no blanks, whole numbers without a fraction.
 pub(super) fn spelled(value: &Value) -> String {
-    // Of numbers, the host reads `1.0` as the integer it is.
+    // The host reads `1.0` as an integer, so it is spelled as one.
     fn even(value: &Value) -> Value {
         match value {
             Value::Number(number) => {
@@ -32,12 +31,11 @@ pub(super) fn spelled(value: &Value) -> String {
     canonical_json(&even(value))
 }
 
-/// Whether anything was taken out of recorded arguments.
 pub(super) fn has_gaps(spelled: &str) -> bool {
     spelled.contains(REDACTED)
 }
 
-/// Whether given arguments are the recorded ones, where any text may stand in a gap: what was taken out of the record
+/// Whether given arguments match the recorded ones. Any text may stand at a redaction mark, because the redacted part
 /// cannot be compared.
 pub(super) fn fits(recorded: &Value, given: &Value) -> bool {
     match (recorded, given) {
@@ -60,7 +58,6 @@ pub(super) fn fits(recorded: &Value, given: &Value) -> bool {
     }
 }
 
-/// The text is a mark and nothing else.
 fn is_gap(text: &str) -> bool {
     text.strip_prefix(REDACTED)
         .and_then(|rest| rest.find(']'))
@@ -77,7 +74,7 @@ fn fits_text(recorded: &str, given: &str) -> bool {
         pieces.push(before);
         rest = after;
     }
-    // What was redacted in the given text too may have another kind.
+    // A redaction mark in the given text may have another kind.
     if pieces.is_empty() {
         return recorded == given;
     }

@@ -1,4 +1,4 @@
-//! Finds the recorded answer of a call, and keeps account of what was asked for.
+//! Finds the recorded answer of a call, and counts the calls.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,27 +12,25 @@ use super::{
     ReplayOptions, ReplayPace, difference, ids, input,
 };
 
-/// So many recorded calls of a tool are looked at for the one that is most like a call that was not recorded.
+/// The number of recorded calls of a tool to compare with a call that was not recorded.
 const LOOKED_AT: usize = 500;
-/// So many names of recorded tools are told.
+/// The number of recorded tools that a message names.
 const NAMES_TOLD: usize = 8;
 
-/// Answers from a cassette.
 pub(crate) struct CassettePlayer {
     options: ReplayOptions,
     calls: Vec<RecordedAnswer>,
-    /// The tools that were found under the names they were asked for by.
+    /// The tools by the names in their requests.
     names: HashMap<String, ToolId>,
     by_tool: HashMap<String, Vec<usize>>,
     by_input: HashMap<ReplayCallKey, Vec<usize>>,
-    /// Calls with something taken out of their arguments.
+    /// Calls with redacted arguments.
     with_gaps: HashMap<String, Vec<usize>>,
     state: Mutex<PlayerState>,
 }
 
-/// A recorded call, ready to be given out.
 struct RecordedAnswer {
-    /// The tool's id, or its name where there was none.
+    /// The tool's id, or the requested name if there was no such tool.
     tool: String,
     arguments: Option<Value>,
     key: ReplayCallKey,
@@ -40,79 +38,75 @@ struct RecordedAnswer {
     took: Duration,
     progress: Vec<CassetteEvent>,
     result: ToolResult,
-    /// The answer's text, where it names calls.
+    /// The answer's text, if it contains ids of calls.
     marked: Option<String>,
 }
 
-/// What equal calls have in common.
+/// The key that equal calls share.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum ReplayCallKey {
-    /// Of a tool, with arguments in their one spelling.
+    /// The tool, and its arguments in their one spelling.
     Read(String, String),
-    /// Of a tool, with arguments that were not read, of a size.
+    /// The tool, and the size of arguments that were not read.
     Unread(String, usize),
 }
 
 #[derive(Default)]
 struct PlayerState {
     used: Vec<bool>,
-    /// How many of the calls with equal input were used, or passed over.
+    /// The number of calls with equal input that were used or skipped.
     passed: HashMap<ReplayCallKey, usize>,
-    /// The first one that was not used yet.
+    /// The first unused call.
     next: usize,
-    /// Which recorded call each call of this host was answered with.
+    /// The recorded call behind each call of this host.
     places: HashMap<InvocationId, usize>,
     ids: HashMap<usize, InvocationId>,
     answered: usize,
     refused: usize,
 }
 
-/// A call that wants an answer.
 pub(crate) struct GivenCall<'a> {
     pub(crate) id: InvocationId,
-    /// As it was asked for.
+    /// The tool's name in the request.
     pub(crate) name: &'a str,
     pub(crate) tool: Option<&'a ToolId>,
-    /// The arguments as records may show them, where they were read.
+    /// The observable arguments, if they were read.
     pub(crate) shown: Option<&'a Value>,
-    /// What was sent.
     pub(crate) sent: &'a ModelInput,
 }
 
-/// A recorded answer, as the answer to a call of now.
 pub(crate) struct ReplayedAnswer {
     pub(crate) result: ToolResult,
-    /// What is heard before it.
+    /// The events before the answer.
     pub(crate) progress: Vec<CassetteEvent>,
-    /// How long the recorded call took.
     pub(crate) took: Duration,
     pub(crate) pace: ReplayPace,
 }
 
-/// Why there is no answer to a call.
+/// Why a call has no recorded answer.
 pub(crate) struct ReplayMiss {
     pub(crate) message: String,
     pub(crate) hint: &'static str,
     pub(crate) details: Value,
 }
 
-/// What became of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplayReport {
     /// Calls that were answered as recorded.
     pub answered: usize,
     /// Calls that were not recorded, and failed.
     pub refused: usize,
-    /// Recorded calls that nobody made.
+    /// Recorded calls that were not replayed.
     pub left: Vec<LeftOver>,
 }
 
-/// A recorded call that nobody made.
+/// A recorded call that was not replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOver {
     /// Its place in the recording, from 1.
     pub call: usize,
-    /// The tool as it was asked for.
+    /// The tool's name in the request.
     pub tool: String,
 }
 
@@ -196,7 +190,7 @@ impl CassettePlayer {
         Ok(player)
     }
 
-    /// The answer of a recorded call to this one. Nothing else gets that answer again.
+    /// The answer of a recorded call. It answers no other call after that.
     pub(crate) fn answer(&self, call: &GivenCall<'_>) -> Result<ReplayedAnswer, ReplayMiss> {
         let mut state = self.state.lock();
         let given = ReplayedCall::of(call, &self.names, &state);
@@ -227,7 +221,7 @@ impl CassettePlayer {
                     .copied()
                     .unwrap_or_else(|| ids::stand_in(place))
             };
-            // It was read once with other ids in it, so it can be read.
+            // Cannot fail: the same text was read before with other ids.
             if let Ok(read) = result_of(&ids::unmarked(marked, id_of), call.id) {
                 result = read;
             }
@@ -243,7 +237,7 @@ impl CassettePlayer {
         })
     }
 
-    /// The first recorded call with equal input that was not used.
+    /// The first unused recorded call with equal input.
     fn any(&self, given: &ReplayedCall, state: &mut PlayerState) -> Option<usize> {
         for key in &given.keys {
             let Some(equal) = self.by_input.get(key) else {
@@ -363,7 +357,7 @@ impl CassettePlayer {
         self.different(&begin, nearest, given, RECORD_AGAIN)
     }
 
-    /// The one with the fewest differences; of several, one that was not used.
+    /// The call with the fewest differences; among equals, an unused one.
     fn nearest(&self, of_tool: &[usize], given: &ReplayedCall, state: &PlayerState) -> usize {
         let shown = given.shown();
         let differences = |place: usize| match (&self.calls[place].arguments, &shown) {
@@ -407,7 +401,6 @@ impl CassettePlayer {
         }
     }
 
-    /// What became of the replay so far.
     pub(crate) fn report(&self) -> ReplayReport {
         let state = self.state.lock();
         let unused = state.used.iter().enumerate().filter(|(_, used)| !**used);
@@ -440,10 +433,10 @@ fn not_comparable(recorded: &RecordedAnswer, given: &ReplayedCall) -> String {
     format!("it had {recorded}, and this one has {given}")
 }
 
-/// A call that wants an answer, in the words of the recording.
+/// A call that needs an answer, in the terms of the recording.
 struct ReplayedCall {
     tool: String,
-    /// What it may be known by, the likeliest first.
+    /// Its possible keys, the likeliest first.
     keys: Vec<ReplayCallKey>,
     /// Whether its arguments were read, so that they may be shown.
     is_read: bool,
@@ -459,10 +452,10 @@ impl ReplayedCall {
             ReplayCallKey::Read(tool.clone(), marked.into_owned())
         };
         let keys = match call.shown {
-            // Of arguments that were read the size says nothing: a recorded call that could not be read may have it too.
+            // Read arguments are not compared by size: a recorded call with unread arguments may have the same size.
             Some(value) => vec![read(value)],
             None => {
-                // Blanks between tokens are nobody's meaning, and another face may write them otherwise.
+                // Blanks between tokens have no meaning, and another face may write them differently.
                 let sizes = match call.sent {
                     ModelInput::Text(text) => [text.len(), call.sent.compact().len()],
                     ModelInput::Value(value) => [value.to_string().len(); 2],
@@ -492,7 +485,7 @@ impl ReplayedCall {
         })
     }
 
-    /// The arguments, where they may be shown.
+    /// The arguments, if they may be shown.
     fn shown(&self) -> Option<Value> {
         self.arguments().filter(|_| self.is_read)
     }

@@ -1,4 +1,4 @@
-//! From journal records to a cassette.
+//! The recorder: it makes a cassette from journal records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,27 +20,26 @@ use crate::{
     },
 };
 
-/// Takes records in their order and makes a cassette of what they tell. All records of the journal must be shown to it,
-/// from the first on: what can be called is told before the session that calls it.
+/// Makes a cassette from records in their order. It needs all records of the journal from the first on, because the
+/// catalog is recorded before the sessions that use it.
 pub struct Recorder {
     /// `None`: every session.
     wanted: Option<SessionId>,
     version: String,
     catalog: LatestRecordedCatalog,
-    /// The catalog as it was when the last call ended, where it changed since.
+    /// The catalog at the end of the last call, if it has changed since.
     last_used: Option<Vec<DeclaredTool>>,
-    /// Whether the catalog was used as it is now.
+    /// Whether a call used the catalog in its present state.
     in_use: bool,
     surfaces: HashMap<SurfaceId, SurfaceRecordBody>,
-    /// Tools that a rule or the mode kept from the callers.
+    /// Tools that a rule or the mode denied to the callers.
     denied: HashSet<ToolId>,
-    /// Tools that some caller saw. Empty where that is not on record.
+    /// Tools that some caller saw. Empty if the record does not contain that.
     shown: HashSet<ToolId>,
     sessions: Vec<(SessionId, CassetteSession)>,
     calls: BTreeMap<InvocationId, CassetteCallDraft>,
 }
 
-/// What is known of a call.
 #[derive(Default)]
 struct CassetteCallDraft {
     call: Option<CallRequestBody<'static>>,
@@ -74,7 +73,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the next record.
+    /// Adds the next record.
     pub fn take(&mut self, row: &StoredRecord) {
         let record = &row.record;
         match record.kind {
@@ -118,7 +117,7 @@ impl Recorder {
         self.wanted.as_ref().is_none_or(|wanted| wanted == session)
     }
 
-    /// Whether anything of the wanted session was found.
+    /// Whether any record belongs to the wanted session.
     pub fn found(&self) -> bool {
         !self.sessions.is_empty()
     }
@@ -139,14 +138,14 @@ impl Recorder {
         };
         self.in_use = true;
         if let Some(call) = &way.call {
-            // A caller's own session is never opened.
+            // A session that the caller brings itself has no `session_opened` record.
             self.take_session(session, || CassetteSession {
                 principal: call.principal.clone(),
                 role: call.role,
                 surface: SurfaceRequest::default(),
             });
         }
-        // Each surface is looked at once; the calls that follow were made on it too.
+        // Each surface is read once; later calls use it too.
         if let Some(surface) = way
             .surface
             .as_ref()
@@ -188,8 +187,8 @@ impl Recorder {
         self.surfaces.insert(body.surface_id.clone(), body);
     }
 
-    /// The cassette. Calls without an end, and those that other calls made, are not in it: nobody was answered, or
-    /// only the call that made them.
+    /// The cassette. Calls without an end are left out, because they had no answer, and nested calls, because only
+    /// their parents saw the answers.
     pub fn finish(self) -> Cassette {
         let mut tools = match self.last_used {
             Some(tools) if !self.in_use => tools,
@@ -217,7 +216,7 @@ impl Recorder {
             .filter_map(|(_, taken)| on_tape(taken, &places))
             .collect();
         if !self.shown.is_empty() {
-            // Nobody saw the others, and a cassette is to be read by people.
+            // Callers saw no other tools, and a cassette should stay readable.
             let called: HashSet<ToolId> = calls.iter().filter_map(CassetteCall::tool_id).collect();
             let matters = |id: &ToolId| self.shown.contains(id) || called.contains(id);
             tools.retain(|tool| matters(&tool.declaration.tool_id));
@@ -239,7 +238,6 @@ impl Recorder {
     }
 }
 
-/// A call as a cassette has it.
 fn on_tape(
     taken: &CassetteCallDraft,
     places: &HashMap<InvocationId, usize>,
@@ -254,7 +252,7 @@ fn on_tape(
     let took_us = timings
         .and_then(|timings| timings.get("total_us")?.as_u64())
         .unwrap_or_default();
-    // What the caller sent, where a setting or a hook made something else of it.
+    // The model input, if a setting or a hook changed it.
     let arguments = call.model_arguments.as_ref().or(call.arguments.as_ref());
     Some(CassetteCall {
         tool: call.tool.to_string(),
@@ -278,17 +276,16 @@ fn heard(milestone: &Milestone) -> CassetteEvent {
     }
 }
 
-/// What the newest catalog records say.
 #[derive(Default)]
 struct LatestRecordedCatalog {
     tools: Vec<DeclaredTool>,
-    /// Pieces of a catalog that was not told to its end yet.
+    /// Parts of a catalog that is not complete yet.
     begun: Vec<DeclaredTool>,
 }
 
 impl LatestRecordedCatalog {
     fn take(&mut self, body: CatalogBody) {
-        // A host may have died between two pieces, and what it began then counts for nothing.
+        // A host may have died between two parts; its incomplete catalog is dropped.
         if body.part <= 1 {
             self.begun.clear();
         }
@@ -322,7 +319,6 @@ impl LatestRecordedCatalog {
     }
 }
 
-/// A tool as a cassette has it.
 fn tool_on_tape(tool: DeclaredTool, denied: &HashSet<ToolId>) -> CassetteTool {
     CassetteTool {
         denied: denied.contains(&tool.declaration.tool_id),

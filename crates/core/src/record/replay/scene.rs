@@ -1,4 +1,4 @@
-//! The tools of a cassette as a host lists them: a source that runs nothing, their names, and what a rule hid.
+//! The tools of a cassette in a replaying host: a source that runs nothing, their names, and the denied tools.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,7 +17,7 @@ use crate::{
     permission::{PermissionFacts, Policy, PolicyEngine},
 };
 
-/// What stands in for the recorded host's sources, rules and settings.
+/// The replacement of the recorded host's sources, rules and settings.
 pub(crate) struct ReplayScene {
     pub(crate) source: RecordedTools,
     pub(crate) policy: RecordedDenials,
@@ -25,7 +25,7 @@ pub(crate) struct ReplayScene {
 }
 
 impl ReplayScene {
-    /// Takes the tools out of a cassette.
+    /// Takes the tools from a cassette.
     pub(crate) fn of(cassette: &mut Cassette) -> Self {
         let tools = std::mem::take(&mut cassette.tools);
         let denied = tools
@@ -65,7 +65,6 @@ impl ReplayScene {
     }
 }
 
-/// The recorded declarations.
 pub(crate) struct RecordedTools(Vec<Declaration>);
 
 impl Source for RecordedTools {
@@ -81,7 +80,7 @@ impl Source for RecordedTools {
         WireNaming::Bare
     }
 
-    /// The recorded names count as they are, whatever source had them.
+    /// The recorded names are used unchanged, so every tool counts as compiled in, whatever source it had.
     fn provenance(&self) -> Provenance {
         Provenance::CompiledIn
     }
@@ -113,7 +112,7 @@ impl SourceSession for NothingRuns {
     }
 }
 
-/// Hides what was hidden. Nothing else is decided in a replay.
+/// Hides the tools that were denied. A replay decides nothing else.
 pub(crate) struct RecordedDenials {
     denied: HashSet<ToolId>,
     other: Policy,
@@ -134,7 +133,7 @@ impl PolicyEngine for RecordedDenials {
     }
 }
 
-/// The names that the tools had on the wire, and what was kept out of the record of their calls.
+/// The recorded wire names and sensitive arguments of the tools.
 pub(crate) struct RecordedNames(HashMap<ToolId, ToolSettings>);
 
 impl OperatorSettings for RecordedNames {

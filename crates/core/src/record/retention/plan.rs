@@ -1,4 +1,4 @@
-//! Where the cut falls, and what is told again behind it.
+//! The plan of a cut: its place, and the records to restate after it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,21 +13,19 @@ use crate::record::{
     rendering::written,
 };
 
-/// Records that are read at a time.
 const PAGE: usize = 500;
-/// What a row takes beside its body: its other columns, its places in indexes.
+/// The bytes of a row beside its body: other columns, index entries.
 const ROW_BYTES: u64 = 300;
-/// Kinds of surface that are told again at most; the newest ones.
+/// The limit of restated surfaces; the newest ones are kept.
 const MOST_SURFACES: usize = 256;
-/// How often the cut moves before a call that it would divide. On a host that is never idle every place lies within
-/// some call, and nothing could ever go.
+/// The limit of moves of the cut before a call that it would divide. On a host that is never idle every place lies
+/// within some call, and without a limit no record could ever be removed.
 const MOST_STEPS: usize = 100;
 
-/// What goes, and what is told again.
+/// The range to remove, and the records to restate.
 pub(super) struct PrunePlan {
-    /// The oldest record.
     pub(super) first: u64,
-    /// The last that goes; `None`: nothing does.
+    /// The last record to remove; `None`: there is none.
     pub(super) up_to: Option<u64>,
     pub(super) held: Option<(u64, RetentionHold)>,
     pub(super) restated: Vec<Record>,
@@ -72,7 +70,7 @@ impl PrunePlan {
             up_to = first - 1;
             held = Some((first, RetentionHold::DividedCall(call)));
         }
-        // Where only what pruning itself wrote would go, it would write as much again, for ever.
+        // If the range held only records of earlier removals, the removal would write as many new ones, for ever.
         let up_to = Some(up_to).filter(|up_to| walk.first_told.is_some_and(|told| told <= *up_to));
         let restated = match up_to {
             Some(up_to) => walk.restated(journal, up_to, needed.now).await?,
@@ -87,7 +85,7 @@ impl PrunePlan {
     }
 }
 
-/// A little more than there is too much, so that not every hour has its few records to remove.
+/// A tenth of the limit more than needed, so that not every hourly run has a few records to remove.
 fn excess(bytes: u64, size: u64) -> u64 {
     if bytes > size {
         bytes - size + size / 10
@@ -96,27 +94,27 @@ fn excess(bytes: u64, size: u64) -> u64 {
     }
 }
 
-/// What is seen on the way from the oldest record to the first that is not due.
+/// The state of the walk from the oldest record to the first that is not due.
 #[derive(Default)]
 struct PruneWalk {
-    /// Bytes that are too many and have not been seen yet.
+    /// Excess bytes that the walk has not passed yet.
     too_much: u64,
     up_to: u64,
     held: Option<(u64, RetentionHold)>,
-    /// The first record that tells of something besides pruning.
+    /// The first record of anything besides a removal.
     first_told: Option<u64>,
-    /// By their first record.
+    /// By the number of their first record.
     open_calls: HashMap<InvocationId, u64>,
-    /// Calls of several records that ended on the way.
+    /// Calls of several records that ended during the walk.
     ended_calls: Vec<CallRecordSpan>,
     open_sessions: HashMap<SessionId, u64>,
     questions: Vec<(u64, InvocationId)>,
-    /// By the number they first had.
+    /// By their original number.
     catalogs: BTreeMap<u64, CatalogRow>,
     surfaces: HashMap<String, (u64, u64)>,
 }
 
-/// A call by its first record and its end.
+/// The first and the last record of a call.
 struct CallRecordSpan {
     first: u64,
     end: u64,
@@ -130,7 +128,7 @@ struct CatalogRow {
 }
 
 impl PruneWalk {
-    /// Whether the record is due and this goes on.
+    /// Whether the record is due and the walk goes on.
     fn takes(
         &mut self,
         row: &StoredRecord,
@@ -246,7 +244,6 @@ impl PruneWalk {
         }
     }
 
-    /// What must stay among the records seen.
     async fn holds(
         &self,
         journal: &dyn Journal,
@@ -256,8 +253,8 @@ impl PruneWalk {
         for (&call, &seq) in &self.open_calls {
             let rows = journal.records_of(call).await?;
             let has_ended = rows.iter().any(|row| row.record.kind == RecordKind::Ended);
-            // Its end lies behind all that was seen: whoever reads it there needs what it began with, and a repeat of
-            // its request is known by that.
+            // The call's end is after the walk's last record. Readers of that end need the call's first record, and a
+            // repeat of its request is recognised by it.
             holds.push((
                 seq,
                 if has_ended {
@@ -281,7 +278,7 @@ impl PruneWalk {
         Ok(holds)
     }
 
-    /// The oldest of the calls that a cut behind this record would leave without their beginning.
+    /// The oldest call whose beginning a cut at this record would remove without its end.
     fn divided(&self, up_to: u64) -> Option<(u64, InvocationId)> {
         let divided = self
             .ended_calls
@@ -290,7 +287,7 @@ impl PruneWalk {
         divided.map(|span| (span.first, span.call)).min()
     }
 
-    /// The newest whole catalog up to the cut with the changes to it, and the newest of each surface.
+    /// The newest whole catalog up to the cut with its later changes, and the newest record of each surface.
     async fn restated(
         &self,
         journal: &dyn Journal,
@@ -303,7 +300,7 @@ impl PruneWalk {
             .filter(|row| row.seq <= up_to)
             .collect();
         let mut first = catalogs.iter().rposition(|row| row.whole).unwrap_or(0);
-        // A large one is in several pieces.
+        // A large catalog is in several parts.
         while first > 0
             && catalogs[first - 1].whole
             && catalogs[first - 1].digest == catalogs[first].digest
@@ -340,7 +337,7 @@ fn head(record: &Record) -> Option<RestatableHead> {
     record.read_body().ok()
 }
 
-/// The question may still be answered, or its answer still be used.
+/// Whether the question may still be answered, or its answer still be used.
 fn is_unsettled(rows: &[StoredRecord], now: Timestamp) -> bool {
     rows.iter().any(|row| match row.record.kind {
         RecordKind::Asked => {
@@ -388,7 +385,7 @@ async fn may_come_back(
         .is_some_and(|call| call.record.at > idle_since(needed)))
 }
 
-/// The same record at the end of the journal, with the place it had.
+/// A copy of the record for the end of the journal, with its original number.
 fn told_again(row: StoredRecord, now: Timestamp) -> Record {
     let StoredRecord {
         seq, mut record, ..

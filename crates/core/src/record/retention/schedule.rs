@@ -1,4 +1,4 @@
-//! The oldest records go, at the start and once an hour.
+//! The regular removal of the oldest records, at the start and once an hour.
 
 use std::{collections::HashSet, sync::Weak, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::host::{HostInner, sessions};
 
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Holds the host only while it works: a dropped host is really gone.
+/// Holds the host only during a removal, so that a dropped host can end.
 pub(crate) async fn keep_to(
     retention: Retention,
     host: Weak<HostInner>,
@@ -20,7 +20,7 @@ pub(crate) async fn keep_to(
         let Some(held) = host.upgrade() else { return };
         tokio::select! {
             biased;
-            // A piece that was begun is finished by the journal; the rest goes another time.
+            // The journal finishes a step that has begun; the rest is removed another time.
             () = closing.cancelled() => return,
             () = held.prune(retention) => {}
         }
@@ -70,7 +70,7 @@ impl HostInner {
                     .await;
             }
             Ok(_) => {}
-            // What is due stays due; the appends themselves tell whether the journal is well.
+            // The records stay due, and the next appends show whether the journal works.
             Err(error) => tracing::warn!(%error, "old records could not be removed"),
         }
     }

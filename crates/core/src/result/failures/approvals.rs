@@ -1,4 +1,4 @@
-//! Endings of calls that a person was asked about, or could not be.
+//! Endings of calls that required an approval.
 
 use serde_json::json;
 use toolpost_model::{ErrorClass, InvocationId, Outcome, Recoverability};

@@ -1,4 +1,4 @@
-//! The ends of calls that had begun, or may have: what they did stands, so each says whether another try is safe.
+//! Endings of calls that began, or may have begun: their effects stay, so each ending states whether a retry is safe.
 
 use serde_json::json;
 use toolpost_model::{ErrorClass, Outcome, Recoverability};
@@ -27,7 +27,7 @@ fn once_begun(safe: bool) -> Recoverability {
     }
 }
 
-/// The host stopped listening to work that may go on: what it still answers, nobody hears.
+/// The host stopped waiting for work that may continue; a later answer is dropped.
 pub(crate) fn discarding(mut ending: CallEnding) -> CallEnding {
     if let CallEnding::Failure { error, .. } = &mut ending {
         error
@@ -87,7 +87,7 @@ pub(crate) fn outcome_unknown() -> CallEnding {
     .ends()
 }
 
-/// The call ran, but its end could not be recorded: the answer must not say more than the record.
+/// The call ran, but its end could not be recorded: the answer must not claim more than the record.
 pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> CallEnding {
     let message = format!(
         "the call ran, but its end could not be recorded: {error}{}",

@@ -1,4 +1,4 @@
-//! Endings of calls whose arguments name a credential that they do not get.
+//! Endings of calls that name a credential and may not use it.
 
 use serde_json::json;
 use toolpost_model::{ErrorClass, Recoverability};
@@ -45,7 +45,7 @@ pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> CallEn
     .ends()
 }
 
-/// A command, path or URL cannot be decided on before it is known.
+/// A command, path or URL cannot be decided on while a part of it is unknown.
 pub(crate) fn credential_out_of_place(at: &str, name: &str) -> CallEnding {
     let why = format!("rules look at this argument, so the credential `{name}` cannot stand here");
     refused(
@@ -59,7 +59,7 @@ pub(crate) fn credential_out_of_place(at: &str, name: &str) -> CallEnding {
     .ends()
 }
 
-/// The tool has a way of its own to credentials, which is bound to where they may go.
+/// The tool has its own parameter for credentials, which is bound to their allowed destinations.
 pub(crate) fn credential_by_name(at: &str, name: &str, tool: &str) -> CallEnding {
     let why = format!("`{tool}` takes no references; it adds the credential `{name}` itself");
     refused(

@@ -1,8 +1,7 @@
-//! The shape of a JSON value: again JSON, with what was left out said in its place.
+//! The shape of a JSON value: again JSON, with notes in place of the omitted parts.
 
 use serde_json::{Map, Value};
 
-/// How much of a value is shown.
 #[derive(Clone, Copy)]
 struct PreviewDetail {
     items: usize,
@@ -11,7 +10,7 @@ struct PreviewDetail {
     depth: usize,
 }
 
-/// From much to little; the first that fits is taken.
+/// From much to little; the first that fits is used.
 const DETAILS: [PreviewDetail; 7] = [
     PreviewDetail {
         items: 50,
@@ -57,8 +56,8 @@ const DETAILS: [PreviewDetail; 7] = [
     },
 ];
 
-/// As much of the value as `room` characters hold. Always JSON; where not even the least detail fits, one line that
-/// tells what it is.
+/// As much of the value as `room` characters hold. Always JSON; if not even the least detail fits, one line that
+/// describes the value.
 pub(super) fn of(value: &Value, room: usize) -> String {
     let fits = DETAILS
         .iter()
@@ -68,7 +67,7 @@ pub(super) fn of(value: &Value, room: usize) -> String {
         .unwrap_or_else(|| Value::from(told(value)).to_string())
 }
 
-/// What a value is, in a few words.
+/// A value in a few words.
 fn told(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),

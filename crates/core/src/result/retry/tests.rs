@@ -1,4 +1,4 @@
-//! Every end that a call can have, and what its caller may do about it.
+//! Every ending that a call can have, and the advice to its caller.
 
 use serde_json::json;
 use toolpost_model::{
@@ -23,7 +23,7 @@ fn parts(ending: CallEnding) -> (Outcome, ToolError) {
     }
 }
 
-/// Outcome, recoverability and what a retry needs, as one line: `rejected retry safe after 500`.
+/// Outcome, recoverability and retry conditions as one line: `rejected retry safe after 500`.
 fn told(ending: CallEnding) -> String {
     let (outcome, error) = parts(ending);
     let way = match error.recoverability {
@@ -308,7 +308,7 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
             "unknown operator unsafe",
         ),
     ];
-    // Only a tool says of itself that its result is too large.
+    // Only a tool reports that its own result is too large.
     let by_tools_alone = |class: &ErrorClass| *class == C::ResultTooLarge;
     for class in ErrorClass::ALL
         .iter()

@@ -1,14 +1,12 @@
 //! A set of places of one batch.
 
-/// How many calls a batch can have.
 pub(crate) const MOST_CALLS: u32 = 256;
 
-/// Places, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BatchIndexSet([u64; (MOST_CALLS / 64) as usize]);
 
 impl BatchIndexSet {
-    /// `false`: a batch has no such place.
+    /// `false`: the place is beyond the limit.
     pub(super) fn insert(&mut self, place: u32) -> bool {
         match self.0.get_mut((place / 64) as usize) {
             Some(bits) => {

@@ -1,4 +1,4 @@
-//! What is known of one batch: its calls, and where each of them stands.
+//! The state of one batch: its calls and their phases.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,16 +11,16 @@ use crate::invocation::{CancelReason, LiveCall};
 #[derive(Default)]
 pub(super) struct BatchState {
     calls: BTreeMap<u32, BatchCall>,
-    /// The call whose failure gave the batch up.
+    /// The call that canceled the batch by its failure.
     given_up_by: Option<u32>,
     last_change: Option<Instant>,
 }
 
-/// One call of the batch.
 pub(super) struct BatchCall {
     call: InvocationId,
     depends_on: BatchIndexSet,
-    /// Asked for a place that no batch has, which is told once its own place is known to be free.
+    /// The place beyond the limit that this call depends on. The error is returned only after the check that the call's
+    /// own place is free.
     asks_beyond: Option<u32>,
     ordering: BatchOrdering,
     on_failure: OnFailure,
@@ -79,7 +79,7 @@ impl BatchCall {
 }
 
 impl BatchState {
-    /// Whether a call can have its place.
+    /// Checks whether a call can have its place.
     pub(super) fn join(&self, place: &BatchPlace, slot: &BatchCall) -> Result<(), BatchRefusal> {
         let taken_by = self.calls.get(&place.index);
         if taken_by.is_some_and(|slot| {
@@ -102,8 +102,8 @@ impl BatchState {
         self.last_change = Some(Instant::now());
     }
 
-    /// Whether the newcomer would wait for itself: by what calls depend on, and by serial ones that wait for all lower
-    /// places. What has ended waits for nothing.
+    /// Whether the newcomer would wait for itself, through dependencies or through serial calls, which wait for all
+    /// lower places. An ended call waits for nothing.
     fn closes_circle(&self, index: u32, newcomer: &BatchCall) -> bool {
         let waits_for = |place: u32, slot: &BatchCall, found: &mut BatchIndexSet| {
             slot.depends_on.iter().for_each(|other| {
@@ -200,7 +200,7 @@ impl BatchState {
         BatchTurn::Begin
     }
 
-    /// Until when a lower place may still arrive, where one has not.
+    /// The time until which a missing lower place may still arrive; `None` if none is missing.
     fn arrival_of_lower(&self, index: u32, slot: &BatchCall) -> Option<Instant> {
         let end = slot.arrived + ARRIVAL;
         let is_gap = self.calls.range(..index).count() < index as usize;
@@ -219,7 +219,7 @@ impl BatchState {
         Ok(())
     }
 
-    /// Notes how a call ended, and tells whom that stops.
+    /// Notes the end of a call, and cancels the calls that its failure stops.
     pub(super) fn end(
         &mut self,
         index: u32,
@@ -256,7 +256,7 @@ impl BatchState {
             .collect()
     }
 
-    /// Those that depend on a call, also by way of others.
+    /// The calls that depend on a call, directly or through others.
     fn dependents_of(&self, index: u32) -> BatchIndexSet {
         let mut found = BatchIndexSet::default();
         let mut open = vec![index];
@@ -288,7 +288,7 @@ impl BatchState {
         Err(until)
     }
 
-    /// The answer was given out, or nobody will ever wait for it.
+    /// The answer was sent, or no caller will ever wait for it.
     pub(super) fn answered(&mut self, index: u32, call: InvocationId) {
         self.last_change = Some(Instant::now());
         if let Some(slot) = self.slot(index, call) {
@@ -313,7 +313,7 @@ impl BatchState {
                 BatchCallPhase::Ended(_, BatchAnswerDelivery::Given)
             )
         };
-        // One that nobody has joined yet is being joined.
+        // An empty batch is about to get its first call.
         self.last_change.is_some_and(|last| last.elapsed() >= time)
             && self.calls.values().all(answered)
     }

@@ -16,7 +16,7 @@ use crate::{
     scheduling::admit::QUICK,
 };
 
-/// Takes the call's place in its batch. One that cannot have it ends before it begins.
+/// Takes the call's place in its batch. A call that cannot have it ends before it begins.
 pub(crate) fn join(call: &PipelineCall) -> Result<Option<BatchMember>, CallEnding> {
     let Some(place) = &call.origin.place else {
         return Ok(None);
@@ -28,8 +28,8 @@ pub(crate) fn join(call: &PipelineCall) -> Result<Option<BatchMember>, CallEndin
         .map_err(|refusal| result::no_place(&refusal))
 }
 
-/// Waits for the calls of the batch that must have ended before this one begins. Like any call that waits, it has a
-/// place in the queue and ends when its caller's time is over.
+/// Waits for the calls of the batch that must end before this one begins. Like any waiting call, it has a place in the
+/// queue and ends when its caller's patience is over.
 pub(crate) async fn await_turn(
     host: &HostInner,
     call: &mut PipelineCall,
@@ -62,7 +62,7 @@ pub(crate) async fn await_turn(
         let owes = owes_acknowledgement(call, way);
         tokio::select! {
             biased;
-            // The sender lives as long as the place in the batch.
+            // Cannot fail: the sender lives as long as the place in the batch.
             _ = changes.changed() => {}
             () = call.live.token().cancelled() => {
                 let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
@@ -81,8 +81,12 @@ pub(crate) async fn await_turn(
     Ok(())
 }
 
-/// The call is over and on record: tells its siblings, and holds the answer back until those of lower places were given
-/// out. Nothing but the answer waits.
+/// Called after the call's end is recorded: reports the end to its siblings, and holds the answer until the answers of
+/// lower places are sent.
+///
+/// Only the answer waits. The slot and the locks are free and the end is in the journal before this wait begins. If
+/// execution waited for the order instead, a slow call at a low place would keep the slots and locks of all its
+/// siblings, and a crash during the wait would lose ends that had already happened.
 pub(crate) async fn await_order(
     call: &PipelineCall,
     member: &BatchMember,
@@ -98,7 +102,8 @@ pub(crate) async fn await_order(
     let Some(_held) = member.hold_back(answer.json().len()) else {
         return;
     };
-    // A sibling's failure changes nothing about the order.
+    // The cancellation by a sibling's failure does not end the wait: only the caller's own cancellation asks for the
+    // answer at once.
     let by_sibling = matches!(
         call.live.cancel_reason(),
         Some(CancelReason::SiblingFailed { .. })
@@ -118,7 +123,7 @@ pub(crate) async fn await_order(
     }
 }
 
-/// How the call ended, as far as its siblings care.
+/// How the call ended, as its siblings see it.
 fn ended(answer: &RecordedResult) -> BatchCallEnd {
     let result = answer.result();
     if result.outcome.is_success() {

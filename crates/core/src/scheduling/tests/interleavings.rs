@@ -1,5 +1,6 @@
-//! Thousands of random interleavings of calls that come, go on, end and give up, each step checked against the plain
-//! rules: what may not overlap does not, nobody passes an earlier rival, nobody waits who could go, everybody gets a turn.
+//! Thousands of random interleavings of calls that come, continue, end and give up. Each step is checked against the
+//! plain rules: conflicting calls do not overlap, no call passes an earlier rival, no call waits that could run, every
+//! call gets a turn.
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
@@ -46,12 +47,12 @@ struct OneCall {
     session: usize,
     alone: bool,
     uses: Vec<ResourceUse>,
-    /// What it and the calls above it hold.
+    /// The locks of the call and of the calls above it.
     held: Vec<ResourceUse>,
     bounds: Vec<ConcurrencyLimit>,
     line: Vec<InvocationId>,
     state: State,
-    /// How many that came later went before it.
+    /// The number of later calls that went before it.
     overtaken: usize,
 }
 
@@ -64,7 +65,7 @@ impl OneCall {
         !self.line.is_empty()
     }
 
-    /// Above or beneath one another: what one holds the other has.
+    /// One call is above the other: they share locks.
     fn is_kin_of(&self, other: &Self) -> bool {
         self.line.contains(&other.id) || other.line.contains(&self.id)
     }
@@ -215,7 +216,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets everybody who was admitted go on, then looks whether the plain rules hold.
+    /// Lets all admitted calls continue, then checks the plain rules.
     fn settle(&mut self) {
         let mut admitted = Vec::new();
         let mut place = 0;
@@ -343,7 +344,7 @@ impl World {
         );
     }
 
-    /// Whether nobody who runs, and nobody who waits with more right, is in a call's way.
+    /// Whether no running call, and no waiting call with precedence, is in a call's way.
     fn is_free(&self, call: &OneCall) -> bool {
         let mut others = self.calls.iter().filter(|other| other.id != call.id);
         if call.is_nested() {
@@ -369,7 +370,7 @@ impl World {
             let in_session = self.running_in(call.session);
             let slots = self.running() < self.limits.concurrency
                 && in_session < self.limits.session_concurrency;
-            // A session may keep its last slot for a call of another kind that was passed over too often.
+            // A session may reserve its last slot for a call of another kind that was passed over too often.
             let other_kind = |other: &OneCall| {
                 !other.runs() && other.session == call.session && other.bounds != call.bounds
             };
@@ -428,7 +429,7 @@ impl World {
         }
     }
 
-    /// Without newcomers and without anybody giving up, everybody gets their turn.
+    /// Without newcomers and without callers that give up, every call gets its turn.
     fn drain(mut self) -> (usize, usize) {
         while !self.calls.is_empty() {
             assert!(
@@ -461,7 +462,7 @@ fn thousands_of_interleavings_keep_the_rules() {
         arrivals += came;
         refused += turned_away;
     }
-    // Otherwise the run would have shown little.
+    // A run without these would test little.
     assert!(
         arrivals > 40_000 && refused * 4 < arrivals,
         "{arrivals} came, {refused} were refused"

@@ -1,4 +1,4 @@
-//! How callers divide slots and queue: a greedy one never keeps an ordinary one or an operator waiting.
+//! The division of slots and queue among callers: a greedy caller never keeps an ordinary one or an operator waiting.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -68,7 +68,7 @@ impl Agent {
         self.running.drain(..count);
     }
 
-    /// How many run, and how many wait.
+    /// The numbers of running and of waiting calls.
     fn load(&mut self) -> (usize, usize) {
         let running = &mut self.running;
         let is_in = |one: &mut Pin<Box<_>>| match Admission::as_mut(one).now_or_never() {
@@ -99,7 +99,7 @@ fn a_greedy_agent_never_keeps_another_one_or_an_operator_waiting() {
     assert_eq!(ordinary.load(), (8, 0), "the headroom is for it");
     operator.send_many(6);
     assert_eq!(operator.load(), (6, 0), "the reserve is for operators");
-    // What comes free goes to the one below its share, however long the other waits.
+    // A freed slot goes to the caller below its share, however long the other waits.
     ordinary.send_many(10);
     assert_eq!(ordinary.load(), (8, 10));
     greedy.end(8);
@@ -166,7 +166,7 @@ fn a_greedy_agent_never_fills_the_queue() {
         operator.send(),
         Err(QueueFull::Shared(ShareRefusal::Total { limit: 64 }))
     );
-    // The only slot goes round among callers, whatever they have in the queue.
+    // The only slot goes round among callers, however many calls they have in the queue.
     greedy.end(1);
     assert_eq!(
         (greedy.load().0, ordinary.load().0, operator.load().0),

@@ -1,4 +1,4 @@
-//! Declarations of what plugins bring: their tools, and the messages they take.
+//! Declarations of the tools and the messages of plugins.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(in super::super) fn declare_dispatch(
     declaration
 }
 
-/// The step that hands a message to one plugin.
+/// The step that passes a message to one plugin.
 pub(in super::super) fn declare_step(taker: &MessageTaker, required: &[String]) -> Declaration {
     let about = format!(
         "The A2E message `{}`, for the plugin `{}`",
@@ -73,9 +73,10 @@ pub(in super::super) fn declare_step(taker: &MessageTaker, required: &[String]) 
     );
     let mut declaration = declare_message(taker.step.clone(), &about, taker, required);
     declaration.loading = LoadingStrategy::Internal;
-    // The dispatching call is denied or allowed by its class; a step is never denied before its call is made.
+    // The class of the dispatching call decides whether the message is denied or allowed. `ByInput` keeps a step from
+    // being denied before its call is made.
     declaration.interface.safety.class = ClassFact::ByInput;
-    // A rule that denies the message, or asks about it, is about every way to a plugin, also that of another plugin.
+    // A rule that denies or asks about the message applies to each way to a plugin, also from another plugin.
     let message = format!("{NAMESPACE}.{}", message_name(&taker.kind));
     declaration.interface.permission.bound_like.push(message);
     declaration
@@ -88,11 +89,12 @@ fn declare_message(
     required: &[String],
 ) -> Declaration {
     let mut declaration = Declaration::new(id, about);
-    // The plugin's own class validates the fields. Only what it cannot do without is required before anything is decided.
+    // The plugin's own class validates the fields. Only the members that it cannot do without are required before the
+    // decision.
     let schema = json!({ "type": "object", "required": required });
     declaration.input.schema = Arc::new(schema);
     declaration.toolkit.clone_from(&taker.plugin);
-    // The program of the agent reads the answer, and the protocol has no way to send a part of it.
+    // The agent's program needs the whole answer, and the protocol has no way to send a part of it.
     declaration.interface.persistence.strategy = PersistStrategy::Inline;
     if message_name(&taker.kind) == "proc/spawn" {
         declaration.interface.permission.arguments = vec![
@@ -100,7 +102,7 @@ fn declare_message(
             ArgumentMeaning::of("cwd", ArgumentKind::Directory),
             ArgumentMeaning::of("env", ArgumentKind::Environment),
         ];
-        // Rules that deny or ask about commands of the shell are about this message too.
+        // Rules that deny or ask about shell commands apply to this message too.
         declaration.interface.permission.bound_like = vec!["shell".to_owned()];
     }
     runs_in_process(&mut declaration);

@@ -1,21 +1,21 @@
-//! What the capability messages of A2E do, as far as their types tell.
+//! The effects of A2E's capability messages, derived from their types.
 
 use toolpost_model::EffectClass;
 
-/// What a message type is to permission.
+/// The default permission of a message type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStanding {
-    /// It only uses what the plugin keeps for the agent: allowed, except in the modes `plan` and `never-ask`.
+    /// It only uses state that the plugin keeps for the agent: allowed, except in the modes `plan` and `never-ask`.
     Allowed,
-    /// It acts on something outside of the plugin: decided by mode and rules.
+    /// It acts outside of the plugin: the mode and the rules decide.
     Acting,
-    /// A type that A2E does not define: decided by mode and rules.
+    /// A type that A2E does not define: the mode and the rules decide.
     Unknown,
 }
 
 impl MessageStanding {
-    /// The class of effect. A type that is allowed by default stays `unknown`: the rule that allows it is what the modes
-    /// without questions leave out.
+    /// The class of effect. A type that is allowed by default stays `unknown`: the modes without questions leave out
+    /// the rule that allows it.
     pub fn class(self) -> EffectClass {
         match self {
             Self::Acting => EffectClass::Execute,
@@ -24,9 +24,9 @@ impl MessageStanding {
     }
 }
 
-/// The messages that are allowed by default. A name that ends with `/*` stands for all beneath it.
+/// The messages that are allowed by default. A name that ends with `/*` matches all names beneath it.
 ///
-/// Memory, learning, planning and environments are state of the plugin's own; lists and status change nothing.
+/// Memory, learning, planning and environments are the plugin's own state; lists and status change nothing.
 const ALLOWED: [&str; 12] = [
     "memory/*",
     "learn/*",
@@ -50,7 +50,7 @@ pub fn allowed_message_patterns() -> impl Iterator<Item = String> {
     })
 }
 
-/// Beginnings of the names of messages that act.
+/// Name prefixes of messages that act.
 const ACTING: [&str; 7] = [
     "proc/",
     "skill/",
@@ -61,7 +61,7 @@ const ACTING: [&str; 7] = [
     "SUBAGENT_",
 ];
 
-/// What a message type is to permission, by its name in tool ids (`memory/store`).
+/// The default permission of a message type, by its name in tool ids (`memory/store`).
 pub fn message_standing(name: &str) -> MessageStanding {
     let is_allowed = |known: &str| match known.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),

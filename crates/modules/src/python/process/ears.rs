@@ -1,4 +1,4 @@
-//! Hearing a bridge process: its lines, its pipes, its end.
+//! Reads the output of a bridge process: its lines, its pipes, its end.
 
 use std::{
     sync::{
@@ -34,25 +34,25 @@ use super::{
     BridgeExit, BridgeRequestRegistry,
 };
 
-/// How long a process may clean up after the host has let go of it.
+/// How long a process may clean up after the host has closed its channel.
 const LAST_MOMENT: Duration = Duration::from_secs(3);
-/// How long what it wrote is awaited after its end.
+/// How long to wait for remaining output after the end of the process.
 const DRAIN: Duration = Duration::from_millis(200);
-/// How much of its standard error is kept for the story of its end.
+/// How much of its standard error is kept for the report of its end.
 const LAST_WORDS: usize = 2000;
-/// Others get their turn after so many reads.
+/// How many lines are read before other tasks get a turn.
 const LINES_AT_ONCE: u64 = 64;
-/// How many lines that belong to no call are told in the life of a process.
+/// The most lines outside of calls that are logged in the life of a process.
 const MOST_LINES: usize = 500;
 
-/// What concerns no single call.
+/// A notice that belongs to no single call.
 #[derive(Debug)]
 pub(in super::super) enum BridgeNotice {
     /// A line for the operator.
     Line(String),
-    /// The tools of a mount are not what they were.
+    /// The tools of a mount changed.
     Tools { mount: u64 },
-    /// A module blocks its event loop where nobody can tell it to stop.
+    /// A module blocks its event loop where it cannot be canceled.
     Stuck { module: String },
     /// A module registered data.
     Capability {
@@ -62,7 +62,7 @@ pub(in super::super) enum BridgeNotice {
     },
 }
 
-/// A call's way back to the host.
+/// The host's side of a running call, for its events and requests.
 pub(super) struct CallSide {
     context: CallContext,
     streams: Mutex<[OutputEvents; 2]>,
@@ -95,21 +95,21 @@ impl CallSide {
     }
 }
 
-/// Where what is heard goes.
+/// Reads the output of a process and routes it.
 pub(super) struct BridgeOutputReader {
     pub(super) desk: Arc<BridgeRequestRegistry>,
     pub(super) orders: mpsc::WeakUnboundedSender<Vec<u8>>,
     pub(super) told: mpsc::UnboundedSender<BridgeNotice>,
     pub(super) outlet: Arc<PluginOutlet>,
-    /// A longer line is no line of ours.
+    /// A longer line is not one of the protocol.
     pub(super) longest: usize,
-    /// How many lines were told that belong to no call.
+    /// How many lines outside of calls were logged.
     pub(super) lines: AtomicUsize,
 }
 
 type BridgeReadySender = oneshot::Sender<Result<CoreInUse, String>>;
 
-/// Keeps a process until its end, and tells everybody who waits.
+/// Runs a process until its end, and reports the end to all waiting requests.
 pub(super) async fn keep(
     mut process: SandboxedProcess,
     lines: OwnedReadHalf,
@@ -128,22 +128,25 @@ pub(super) async fn keep(
         )
     };
     let mut heard = std::pin::pin!(heard.fuse());
-    // A flood on the pipes would use up the whole share of this task, and the answers would wait for its end.
+    // A flood on the pipes would use up this task's budget, and the answers would wait for its end.
     let mut lines = std::pin::pin!(tokio::task::unconstrained(ears.hear(lines, Some(ready))));
     let mut unwanted = false;
     let because = loop {
         tokio::select! {
-            // The pipes first: what a call's children wrote was written before its answer.
+            // The pipes come first. A child of a call writes to a pipe before the tool's answer is written to the
+            // socket, but both can be ready when this task wakes up. If the answer were read first, it would end the
+            // call, and the output would be logged as belonging to no call. `unconstrained` above is the price of this
+            // order.
             biased;
             _ = &mut heard => {}
             why = &mut lines => break why,
             _ = process.wait() => {
-                // It may have said something yet.
+                // The last lines may not be read yet.
                 break timeout(DRAIN, &mut lines).await.ok().flatten();
             }
             because = ending.recv() => match because {
                 Some(because) => break Some(because),
-                // Nobody wants it any more. Its input ends with that, and it cleans up.
+                // The process is no longer needed. The end of its input makes it clean up.
                 None => {
                     tokio::select! {
                         _ = process.wait() => {}
@@ -178,7 +181,7 @@ pub(super) async fn keep(
 }
 
 impl BridgeOutputReader {
-    /// Hears every line. `Some`: what it said cannot be borne.
+    /// Handles every line. `Some`: the process broke the protocol and must be ended.
     async fn hear(
         &self,
         mut lines: OwnedReadHalf,
@@ -330,14 +333,14 @@ impl BridgeOutputReader {
         }
     }
 
-    /// Tells the operator, but not for ever.
+    /// Logs a line for the operator, up to the limit.
     fn line(&self, line: String) {
         if self.lines.fetch_add(1, Ordering::Relaxed) < MOST_LINES {
             let _ = self.told.send(BridgeNotice::Line(line));
         }
     }
 
-    /// Does what a call wants, beside everything else.
+    /// Serves the request of a call in a task of its own, beside the other messages.
     fn asked(&self, ask: u64, call: u64, what: BridgeRequest) {
         let Some(orders) = self.orders.upgrade() else {
             return;
@@ -391,7 +394,8 @@ impl BridgeOutputReader {
         });
     }
 
-    /// What comes past Python: of libraries and of children. It belongs to the running call where there is just one.
+    /// Output that bypasses Python, of libraries and of children. It belongs to the running call if there is exactly
+    /// one.
     async fn hear_pipe(
         &self,
         pipe: Option<Receiver>,

@@ -1,4 +1,4 @@
-//! From an interpreter and a list of modules to a process that is ready.
+//! Starts a process from an interpreter and a list of modules.
 
 use std::{
     os::unix::net::UnixStream as StdStream,
@@ -29,21 +29,21 @@ use super::{
     ears::{self, BridgeNotice, BridgeOutputReader},
 };
 
-/// Looked at first: a shim that chooses between versions costs more than the start.
+/// Tried first: a shim that chooses between versions costs more than the start.
 const USUAL_PLACE: &str = "/usr/bin/python3";
-/// How long an interpreter may take until it can be talked with. Importing the real `amplifier_core` is part of it.
+/// How long an interpreter may take until it is ready. Importing the real `amplifier_core` is part of it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The most that one call may print as events.
+/// The most output of one call that becomes events.
 const OUTPUT_BYTES: usize = 1 << 20;
-/// A thread for each module of each session, and what those start.
+/// Each module of each session has a thread, and modules start processes.
 const PROCESSES: u64 = 2048;
 
-/// What every process of a module set is made of.
+/// The parts that every process of a module set shares.
 pub(in super::super) struct BridgeProcessTemplate {
     pub(in super::super) children: Children,
     pub(in super::super) modules: Vec<BridgedModule>,
     pub(in super::super) settings: PythonSettings,
-    /// Where what plugins send leaves the processes.
+    /// The outlet for the messages of plugins.
     pub(in super::super) outlet: Arc<PluginOutlet>,
 }
 
@@ -64,7 +64,7 @@ impl From<std::io::Error> for NotStarted {
 }
 
 impl BridgeProcessTemplate {
-    /// Starts a process. `told` hears what concerns no single call.
+    /// Starts a process. `told` receives the notices that belong to no single call.
     pub(in super::super) async fn start(
         &self,
         told: mpsc::UnboundedSender<BridgeNotice>,
@@ -195,12 +195,12 @@ impl BridgeProcessTemplate {
         Ok(all)
     }
 
-    /// What the process may do: the operator's word, with the modules' own folders to read.
+    /// The confines of the process: the operator's profile, with the modules' own folders readable.
     fn confines(&self) -> Confines {
         let settings = &self.settings;
         let mut confines = self.children.operators_confines(settings.profile);
         confines.readable.extend_from_slice(&settings.readable);
-        // Python lists the folders of its path to find packages in them.
+        // Python lists the folders of its path to find packages.
         confines.listable.extend_from_slice(&settings.later_paths);
         for module in &self.modules {
             match &module.package {
@@ -213,7 +213,7 @@ impl BridgeProcessTemplate {
                     let sight = PluginSight::of(root, host_file.as_deref(), &module.planned.config);
                     confines.readable.extend(sight.readable);
                     confines.listable.extend(sight.listable);
-                    // Roots have their real paths.
+                    // Roots are real paths.
                     let hidden = host_file
                         .iter()
                         .flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]);
@@ -235,7 +235,7 @@ impl BridgeProcessTemplate {
     }
 }
 
-/// The folders an interpreter needs: its environment, and the installation that this was made of.
+/// The folders of an interpreter: its environment, and the installation behind it.
 fn homes_of(python: &Path) -> Vec<PathBuf> {
     let home = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
     let real = python.canonicalize().ok();

@@ -1,4 +1,4 @@
-//! A process at the other end that says what it likes.
+//! A process on the other end that sends arbitrary frames.
 
 use std::{
     sync::Arc,
@@ -72,7 +72,7 @@ fn frame(report: &Value) -> Vec<u8> {
     [&u32::try_from(body.len()).unwrap().to_be_bytes()[..], &body].concat()
 }
 
-/// What the host makes of a process that sends this and leaves.
+/// The host's result for a process that sends these bytes and closes the socket.
 fn hear(
     sent: &[Vec<u8>],
 ) -> (
@@ -87,7 +87,7 @@ fn hear(
         .block_on(async move {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             tokio::spawn(async move {
-                // The host may hang up in the middle. The other end reads nothing, as a hostile one might.
+                // The host may close the socket in the middle. The other end reads nothing, as a hostile one might.
                 let _ = theirs.write_all(&sent).await;
             });
             let context =

@@ -1,4 +1,4 @@
-//! `datetime.now()` and `date.today()`: the time in UTC. A locked-down process has no time zones to look into.
+//! `datetime.now()` and `date.today()`: the time in UTC, because a locked-down process cannot read time zones.
 #![expect(
     clippy::disallowed_methods,
     reason = "the one place that tells code the time"
@@ -16,7 +16,7 @@ pub(super) fn today() -> MontyObject {
     })
 }
 
-/// Now, in the time zone asked for, or without one.
+/// The present time in the requested time zone, or without one.
 pub(super) fn now(zone: Option<&MontyTimeZone>) -> MontyObject {
     let offset = zone.map_or(0, |zone| zone.offset_seconds);
     let now = utc()
@@ -39,7 +39,7 @@ fn utc() -> DateTime {
     Timestamp::now().to_zoned(TimeZone::UTC).datetime()
 }
 
-/// Months, hours and so on are never negative.
+/// Converts months, hours and so on, which are never negative.
 fn part(value: i8) -> u8 {
     value.unsigned_abs()
 }

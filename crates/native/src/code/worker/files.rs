@@ -1,8 +1,8 @@
-//! `open`, `pathlib` and `os` in terms of the file tools, so that whoever may not call a tool cannot read a file
-//! either.
+//! `open`, `pathlib` and `os` on top of the file tools, so that code without a tool cannot read files either.
 //!
-//! A file that is written piece by piece is collected here and written with one call: before anything else is
-//! asked of the host, and at the end of the run.
+//! A file that is written piece by piece is buffered here and written with one call: before any other request to the
+//! host, and at the end of the run. A call per `write` would record and decide thousands of calls for a loop that
+//! writes lines.
 
 use monty_types::{
     ExcType, FileMode, MontyException, MontyFileHandle, MontyObject, OsFunctionCall, dir_stat,
@@ -18,34 +18,34 @@ use crate::code::frame::{
     CodeFunction, CodeRequestAnswer, CodeWorkerFrame, FileTool, PythonException,
 };
 
-/// Most of a file that is collected or read whole.
+/// The most bytes of a file that is buffered or read whole.
 const FILE_BYTES: usize = 8 << 20;
-/// Most entries of a directory.
+/// The most entries of a directory.
 const ENTRIES: u64 = 5000;
 
-/// What the code is doing with files.
+/// The files that the code has open.
 #[derive(Default)]
 pub(super) struct CodeRunFiles {
-    /// Read by `open`, waiting for the `read` that follows.
+    /// The content that `open` read, for the `read` that follows.
     opened: Option<(String, String)>,
-    /// The file written last, as it should be now.
+    /// The file written last, with its present content.
     written: Option<BufferedFileWrite>,
 }
 
 struct BufferedFileWrite {
     path: String,
     content: String,
-    /// Some of the content was not given to the host yet.
+    /// Whether some content was not sent to the host yet.
     dirty: bool,
-    /// Opened for writing, and nothing was written yet.
+    /// Opened for writing, and not written yet.
     fresh: bool,
 }
 
-/// Why the system does not do what the code wants.
+/// Why a system call of the code fails.
 pub(super) enum OsCallRefusal {
-    /// The code may catch it.
+    /// The code can catch this.
     Raise(MontyException),
-    /// It may not.
+    /// The code cannot catch this.
     Abort(MontyException),
 }
 
@@ -102,7 +102,7 @@ impl InterpreterRun<'_> {
         }
     }
 
-    /// Gives the host what was collected. Nothing is known of the file afterwards: what comes next may change it.
+    /// Writes the buffered content. The buffer is dropped, because the next request may change the file.
     pub(super) fn flush_files(&mut self) -> OsCallResult<()> {
         self.files.opened = None;
         match self.files.written.take() {
@@ -155,7 +155,7 @@ impl InterpreterRun<'_> {
             written.content.push_str(text);
             return Ok(());
         }
-        // What was collected of the same file is replaced by this.
+        // This content replaces the buffered content of the same file.
         self.files.written.take_if(|written| written.path == path);
         self.flush_files()?;
         self.write_now(path, text, None)?;
@@ -225,8 +225,8 @@ impl InterpreterRun<'_> {
         self.read_now(path).map(|(text, _)| text)
     }
 
-    /// The whole file, exactly, and its digest where it came in one piece. The tool shows lines and cuts what is
-    /// too long for a reader; code must not take such a part for the whole.
+    /// The whole file, exactly, with its digest if it came in one piece. The tool cuts content that is too long for
+    /// readers; code must not take a part for the whole.
     fn read_now(&mut self, path: &str) -> OsCallResult<(String, Option<String>)> {
         let mut text = String::new();
         let mut offset = 1;
@@ -269,8 +269,8 @@ impl InterpreterRun<'_> {
         }
     }
 
-    /// What a path is, where there is anything. The tool that tells it may not be at hand; the listing of the
-    /// directory above tells it too.
+    /// The type of a path, if it exists. If the code lacks the tool for it, the listing of the parent directory gives
+    /// the type, too.
     fn kind_of(&mut self, path: &str) -> OsCallResult<Option<String>> {
         self.flush_files()?;
         let text =
@@ -349,7 +349,7 @@ impl InterpreterRun<'_> {
         })
     }
 
-    /// The tool's answer; `None` where the code does not have the tool.
+    /// The tool's answer; `None` if the code does not have the tool.
     fn asked(
         &mut self,
         tool: FileTool,

@@ -1,9 +1,9 @@
-//! How much memory the interpreter uses, told to it as it runs.
+//! Measures the memory of the interpreter while it runs.
 //!
-//! The interpreter can count its own bytes only where its allocator is the whole program's, which would tax every
-//! allocation of the host. It reads the count from two numbers, though, and this keeps them up to date from what
-//! the system says. A run over its limit then ends with a traceback and leaves the worker alive; what grows too
-//! fast to be seen here meets the process's own limit and ends the worker.
+//! The interpreter can count its own bytes only if its allocator is the global one, which would slow down every
+//! allocation of the host. It reads the count from two numbers, and this module updates them from the size of the
+//! process. A run over its limit then ends with a traceback and leaves the worker alive. Memory that grows too fast to
+//! be measured here meets the process's own limit and ends the worker.
 
 use std::{os::fd::OwnedFd, sync::atomic::Ordering};
 
@@ -14,15 +14,14 @@ use rustix::{
     param::page_size,
 };
 
-/// Looks at this process's size.
 pub(super) struct MemoryGauge {
     statm: Option<OwnedFd>,
-    /// How large the process was when it began.
+    /// The size of the process at its start.
     at_first: usize,
 }
 
 impl MemoryGauge {
-    /// Opens what is needed, while that is still allowed.
+    /// Opens the file that it reads, while that is still allowed.
     pub(super) fn new() -> Self {
         let statm = open(
             "/proc/self/statm",
@@ -37,22 +36,21 @@ impl MemoryGauge {
         }
     }
 
-    /// What the process has now does not count.
+    /// Starts to count from the present size.
     pub(super) fn begin(&self) {
         let now = self.resident().unwrap_or(0);
         BASELINE_MEMORY.store(now, Ordering::Relaxed);
         LIVE_MEMORY.store(now, Ordering::Relaxed);
     }
 
-    /// Tells the interpreter.
+    /// Updates the interpreter's count.
     pub(super) fn look(&self) {
         if let Some(now) = self.resident() {
             LIVE_MEMORY.store(now, Ordering::Relaxed);
         }
     }
 
-    /// How much larger the process is than it was at first. The first run brings in code and tables that stay, some
-    /// ten megabytes.
+    /// The growth of the process since its start. The first run loads code and tables that stay, some ten megabytes.
     pub(super) fn grown(&self) -> usize {
         self.resident().unwrap_or(0).saturating_sub(self.at_first)
     }

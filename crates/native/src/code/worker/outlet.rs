@@ -1,5 +1,5 @@
-//! The worker's end of the wire. Also where printed text waits, and where memory is looked at: the interpreter
-//! calls here every few hundred instructions.
+//! The worker's end of the socket. It buffers printed text and measures memory, because the interpreter calls it every
+//! few hundred instructions.
 
 use std::{
     borrow::Cow,
@@ -16,15 +16,14 @@ use crate::code::frame::{
     CodeHostFrame, CodeWorkerFrame, ORDER_BYTES, REPORT_BYTES, decode, encode,
 };
 
-/// Printed text is sent when so much of it waits …
+/// Printed text is sent when this much is buffered …
 const PRINTED_AT_ONCE: usize = 8 << 10;
-/// … or when it has waited so long, so that a run that is killed has told what it printed.
+/// … or when it was buffered for this long, so that the output of a run that is killed is not lost.
 const PRINTED_WAITS: Duration = Duration::from_millis(20);
-/// How many of the interpreter's looks pass between two of ours: some thousand instructions.
+/// How many calls of the interpreter pass between two measurements: some thousand instructions.
 const LOOKS: u32 = 16;
 
-/// The wire to the host, and what is about to go over it. Where the wire breaks the host is gone, and with it
-/// every reason to go on.
+/// The connection to the host. If it breaks, the host is gone and the worker exits.
 pub(super) struct CodeHostConnection {
     socket: UnixStream,
     incoming: Vec<u8>,
@@ -51,7 +50,7 @@ impl CodeHostConnection {
         }
     }
 
-    /// Forgets the run before.
+    /// Resets the state for a new run.
     pub(super) fn begin(&mut self, printed_bytes: usize) {
         self.printed.clear();
         self.room = printed_bytes;
@@ -65,23 +64,23 @@ impl CodeHostConnection {
         self.unprinted
     }
 
-    /// Whether what runs left behind takes a good part of the memory that the next one should have.
+    /// Whether earlier runs hold a considerable part of the memory of the next one.
     pub(super) fn is_worn(&self, memory: u64) -> bool {
         self.gauge.grown() as u64 > memory / 8
     }
 
-    /// For the interpreter to print into.
+    /// The interpreter's output.
     pub(super) fn printer(&mut self) -> PrintWriter<'_> {
         PrintWriter::Callback(self)
     }
 
-    /// Sends what was printed and then `report`.
+    /// Sends the buffered output, then `report`.
     pub(super) fn send(&mut self, report: &CodeWorkerFrame) {
         self.flush();
         self.write(report);
     }
 
-    /// Waits for the host.
+    /// Waits for a frame of the host.
     pub(super) fn receive(&mut self) -> CodeHostFrame {
         loop {
             match decode(&self.incoming, ORDER_BYTES) {
@@ -124,7 +123,7 @@ impl CodeHostConnection {
         let fits = text.len().min(self.room);
         let end = text.floor_char_boundary(fits);
         self.unprinted += (text.len() - end) as u64;
-        // Once something is missing, nothing may follow it as if it were whole.
+        // After a gap, later text must not follow as if the output were complete.
         self.room = if end < text.len() { 0 } else { self.room - end };
         if end == 0 {
             return;

@@ -1,4 +1,4 @@
-//! One run: the interpreter goes from suspension to suspension, and the host answers what it asks.
+//! One run: the interpreter suspends at each request, and the host answers it.
 
 use std::{
     collections::HashMap,
@@ -25,16 +25,16 @@ use crate::code::frame::{
 
 /// The file name in tracebacks.
 const SCRIPT: &str = "code.py";
-/// Deepest recursion of the code.
+/// The deepest recursion of the code.
 const RECURSION: usize = 1000;
-/// Most of a final value that is sent as JSON.
+/// The largest final value that is sent as JSON.
 const JSON_BYTES: usize = 1 << 20;
-/// Most of a final value, and of a traceback, that is sent as text.
+/// The largest final value or traceback that is sent as text.
 const TEXT_BYTES: usize = 64 << 10;
-/// Most of one line of a traceback.
+/// The longest line of a traceback.
 const LINE_BYTES: usize = 1000;
 
-/// Runs code from a clean start: nothing of the run before is left, because nothing of it was kept.
+/// Runs code from a clean start: no state of the previous run exists.
 pub(super) fn run(outlet: &mut CodeHostConnection, order: RunOrder) -> CodeRunEnd {
     outlet.begin(order.limits.printed_bytes);
     let mut run = InterpreterRun {
@@ -59,7 +59,7 @@ pub(super) fn run(outlet: &mut CodeHostConnection, order: RunOrder) -> CodeRunEn
 pub(super) struct InterpreterRun<'a> {
     pub(super) outlet: &'a mut CodeHostConnection,
     next_id: u32,
-    /// Calls whose answers come later: our request, and the interpreter's name of the call.
+    /// Calls with a later answer: the request's id, and the interpreter's id of the call.
     pending: HashMap<u32, u32>,
     arrived: Vec<(u32, CodeRequestAnswer)>,
     pub(super) files: CodeRunFiles,
@@ -98,8 +98,8 @@ impl InterpreterRun<'_> {
         }
     }
 
-    /// Every name that is called and not defined comes here, `eval` and `__import__` too. The host says which of
-    /// them there are.
+    /// Every call of an undefined name comes here, `eval` and `__import__` included. The host decides which of them
+    /// exist.
     fn function_call(&mut self, mut call: FunctionCall) -> InterpreterStepResult {
         let name = std::mem::take(&mut call.function_name);
         if call.object_id.is_some() {
@@ -116,7 +116,7 @@ impl InterpreterRun<'_> {
                 positional,
                 keywords,
             }),
-            // A name that does not exist stays one, whatever it was given.
+            // A name that does not exist is reported as such, whatever its arguments are.
             Err(reason) => match self.ask(|id| CodeWorkerFrame::Lookup {
                 id,
                 name: name.clone(),
@@ -206,8 +206,7 @@ impl InterpreterRun<'_> {
         }
     }
 
-    /// Asks the host and waits for its answer. Files that wait to be written are written first, so that whatever is
-    /// asked sees them.
+    /// Sends a request and waits for the answer. Buffered files are written first, so that the request sees them.
     fn ask(&mut self, report: impl FnOnce(u32) -> CodeWorkerFrame) -> (u32, CodeRequestAnswer) {
         match self.flush_files() {
             Ok(()) => self.request(report),
@@ -230,7 +229,7 @@ impl InterpreterRun<'_> {
         }
     }
 
-    /// Asks the host and waits for its answer, whatever waits to be written.
+    /// Sends a request and waits for the answer, without writing buffered files.
     pub(super) fn request(
         &mut self,
         report: impl FnOnce(u32) -> CodeWorkerFrame,
@@ -253,7 +252,7 @@ impl InterpreterRun<'_> {
     fn receive(&mut self) {
         match self.outlet.receive() {
             CodeHostFrame::Answer { id, answer } => self.arrived.push((id, answer)),
-            // The host never sends code to a worker that has some.
+            // The host never sends code to a worker that runs some.
             CodeHostFrame::Run(_) => std::process::exit(1),
         }
     }
@@ -312,7 +311,7 @@ fn ending_of(value: MontyObject) -> CodeRunEnd {
         text: String::new(),
         room: TEXT_BYTES,
     };
-    // Writing stops where the room ends, so that a large value is not spelled out for nothing.
+    // Writing stops at the limit, so that a large value is not formatted for nothing.
     let whole = match &value {
         MontyObject::String(text) => write!(repr, "{}", StringRepr(text)),
         MontyObject::Repr(text) => repr.write_str(text),
@@ -351,7 +350,7 @@ fn raised(error: &MontyException) -> UncaughtException {
     }
 }
 
-/// The traceback, with lines of a length that can be read: one that shows a line of code shows all of it.
+/// The traceback with lines of readable length: Python prints the whole line of code.
 fn traceback_of(error: &MontyException) -> String {
     let mut text = String::new();
     for line in error.to_string().lines() {
@@ -374,7 +373,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}… [{} more bytes]", &text[..end], text.len() - end)
 }
 
-/// Text that refuses more than it has room for.
+/// A text buffer that refuses more than its limit.
 struct ReprBuffer {
     text: String,
     room: usize,

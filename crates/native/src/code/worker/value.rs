@@ -1,12 +1,12 @@
-//! Python values and JSON, in both directions.
+//! Converts Python values to JSON and back.
 
 use monty_types::MontyObject;
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting that becomes JSON. Readers of JSON stop at 128 levels, and frames add some of their own.
+/// The deepest nesting that becomes JSON. Parsers stop at 128 levels, and frames add some.
 const DEPTH: usize = 100;
 
-/// A Python value that JSON has no form for.
+/// A Python value without a JSON form.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotJson {
     #[error("`{0}`")]
@@ -21,7 +21,7 @@ pub(super) enum NotJson {
     TooDeep,
 }
 
-/// A JSON value as Python has it.
+/// Converts JSON to a Python value.
 pub(super) fn to_python(value: Value) -> MontyObject {
     match value {
         Value::Null => MontyObject::None,
@@ -46,8 +46,8 @@ fn number_to_python(number: &Number) -> MontyObject {
     }
 }
 
-/// A Python value as JSON, where it has such a form. Tuples and sets become arrays and whole numbers as keys become
-/// text, as they do in Python's own `json`; what that refuses is refused here.
+/// Converts a Python value to JSON, if it has a JSON form. Tuples and sets become arrays and whole numbers as keys
+/// become text, as in Python's own `json`; values that `json` refuses are refused here.
 pub(super) fn to_json(object: MontyObject) -> Result<Value, NotJson> {
     beneath(object, DEPTH)
 }
@@ -76,7 +76,7 @@ fn beneath(object: MontyObject, depth: usize) -> Result<Value, NotJson> {
         ),
         MontyObject::Dict(pairs) => pairs_to_json(pairs, depth)?,
         MontyObject::ClassInstance(instance) => pairs_to_json(instance.attrs, depth)?,
-        // A value that stands for one nested too deeply, in the interpreter's words.
+        // The interpreter's placeholder for a value that is nested too deeply.
         MontyObject::Repr(text) if text == "<deeply nested>" => return Err(NotJson::TooDeep),
         other => return Err(NotJson::Type(other.type_name().to_owned())),
     })

@@ -1,4 +1,4 @@
-//! Puts hunks into a text. Every line they state must be there; only where it is may differ. No I/O.
+//! Applies hunks to a text. Every old line must be in the text; only its position may differ. No I/O.
 
 use std::{borrow::Cow, fmt};
 
@@ -6,24 +6,24 @@ use super::patch::{Hunk, HunkLineSide};
 use crate::files::lines::{LineIndex, TextLine, TextLineEnding, split, words};
 use toolpost_processes::{CallStopError, shown};
 
-/// How many places an ambiguous hunk is said to fit.
+/// The most places that the message about an ambiguous hunk lists.
 const TOLD_PLACES: usize = 5;
-/// Most lines of a text. Each takes many times its own size while hunks are placed.
+/// The most lines of a text. Placing hunks takes many times the size of a line.
 pub(super) const MOST_LINES: usize = 1_000_000;
-/// Stands at the beginning of some text files, and in no patch.
+/// Some text files begin with it; patches never contain it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Why a hunk does not fit.
+/// A hunk that does not fit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HunkMisfit {
-    /// Where the hunk stands in the patch.
+    /// The hunk's line in the patch.
     pub(super) patch_line: usize,
     pub(super) kind: MisfitKind,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MisfitKind {
-    /// The first line that differs, at the place where most of the hunk stands.
+    /// The first line that differs, at the place with the longest match.
     NotFound {
         line: usize,
         expected: String,
@@ -33,18 +33,18 @@ pub(super) enum MisfitKind {
     Blanks {
         line: usize,
     },
-    /// Before a hunk that was already applied.
+    /// It belongs before a hunk that was already applied.
     OutOfOrder {
         line: usize,
     },
     Ambiguous {
         lines: Vec<usize>,
     },
-    /// The line behind `@@` is not in the file.
+    /// The line after `@@` is not in the file.
     NothingAbove {
         text: String,
     },
-    /// Lines are to be put where the file has none.
+    /// Lines are to be added beyond the end of the file.
     BeyondEnd {
         line: usize,
         lines: usize,
@@ -130,7 +130,7 @@ impl fmt::Display for MisfitKind {
 #[derive(Debug)]
 pub(super) enum HunkError {
     Misfit(HunkMisfit),
-    /// The text has more lines than are held.
+    /// The text has too many lines.
     TooManyLines,
     Stopped(CallStopError),
 }
@@ -141,7 +141,7 @@ impl From<CallStopError> for HunkError {
     }
 }
 
-/// Applies hunks in their order. `go_on` is asked before each: a hunk is looked for in the whole text.
+/// Applies hunks in their order. `go_on` is called before each, because a hunk is searched in the whole text.
 pub(super) fn apply(
     content: &str,
     hunks: &[Hunk<'_>],
@@ -180,24 +180,24 @@ pub(super) fn apply(
 struct HunkApplication<'t> {
     lines: &'t [TextLine<'t>],
     result: Vec<TextLine<'t>>,
-    /// How many of the old lines are through.
+    /// How many old lines are processed.
     done: usize,
-    /// How far hunks stand from where they say.
+    /// The distance of the last hunk from its stated line.
     drift: isize,
     end: EndOfFile,
 }
 
-/// How the new text ends.
+/// The end of the new text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndOfFile {
-    /// A newline stands at the end if one stood there.
+    /// With a newline if the old text has one.
     AsBefore,
     Newline,
     Open,
 }
 
 impl<'t> HunkApplication<'t> {
-    /// The place of a hunk: where it says, or the only other one.
+    /// The position of a hunk: the stated one, or the only other one.
     fn find(&self, index: &LineIndex<'_>, hunk: &Hunk<'_>) -> Result<usize, MisfitKind> {
         let wanted: Vec<&str> = hunk.old_lines().collect();
         let from = self.below(hunk)?;
@@ -220,7 +220,7 @@ impl<'t> HunkApplication<'t> {
         match search.found.as_slice() {
             [] => Err(self.explain(index, &wanted, search.longest)),
             [only] => Ok(*only),
-            // The line behind `@@` says which one: the first below it.
+            // The line after `@@` selects one: the first match below it.
             [first, ..] if !hunk.below.is_empty() => Ok(*first),
             several => Err(MisfitKind::Ambiguous {
                 lines: several.iter().map(|at| at + 1).collect(),
@@ -228,13 +228,13 @@ impl<'t> HunkApplication<'t> {
         }
     }
 
-    /// Where the search begins: below the lines that the hunk's `@@` names.
+    /// The start of the search: below the lines that the hunk's `@@` names.
     fn below(&self, hunk: &Hunk<'_>) -> Result<usize, MisfitKind> {
         hunk.below.iter().try_fold(self.done, |from, text| {
             let rest = &self.lines[from..];
             let exact = rest.iter().position(|line| line.text == *text);
             let at = exact.or_else(|| rest.iter().position(|line| line.text.trim() == text.trim()));
-            // What stands above a hunk may have been context of the one before.
+            // The line may be context of the previous hunk, which was already consumed.
             let at = at.map(|at| from + at + 1).or_else(|| {
                 self.lines[..from]
                     .iter()
@@ -247,7 +247,7 @@ impl<'t> HunkApplication<'t> {
         })
     }
 
-    /// The place of a hunk that only adds.
+    /// The position of a hunk that only adds lines.
     fn gap(&self, hunk: &Hunk<'_>, from: usize) -> Result<usize, MisfitKind> {
         match hunk.stated {
             _ if hunk.at_end => Ok(self.lines.len()),
@@ -320,7 +320,7 @@ impl<'t> HunkApplication<'t> {
         }
     }
 
-    /// How lines end where a hunk stands.
+    /// The line ending around a hunk.
     fn end_around(&self, at: usize) -> TextLineEnding {
         let around = [
             self.lines.get(at),

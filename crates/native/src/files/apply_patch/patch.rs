@@ -1,29 +1,30 @@
-//! A patch as it was sent: which files, and which hunks. Two forms are read; what they say is the same.
+//! Parses a patch into files and hunks. There are two formats with the same meaning.
 
 mod envelope;
 mod unified;
 
 use toolpost_processes::shown;
 
-/// No file that can be patched has as many lines; larger numbers are as wrong as this one, and safe to count with.
+/// More lines than any file that can be patched. Larger numbers are as wrong as this one, which is safe to calculate
+/// with.
 const LAST_LINE: usize = u32::MAX as usize;
-/// Most files changed by one patch.
+/// The most files of one patch.
 const MAX_FILES: usize = 200;
-/// Most lines of a patch. Each takes many times its own size when it is read.
+/// The most lines of a patch. Parsing takes many times the size of a line.
 const MAX_LINES: usize = 500_000;
-/// Most lines behind `@@` that lead to one hunk: each is looked for in the whole file.
+/// The most lines after `@@` for one hunk: each is searched in the whole file.
 const MAX_ABOVE: usize = 32;
 
-/// A patch that was read.
+/// A parsed patch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Patch<'p> {
     pub(super) files: Vec<FilePatch<'p>>,
 }
 
-/// What happens to one file.
+/// The change of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FilePatch<'p> {
-    /// The file, as written.
+    /// The path as written.
     pub(super) path: &'p str,
     pub(super) change: FilePatchAction<'p>,
 }
@@ -34,7 +35,7 @@ pub(super) enum FilePatchAction<'p> {
         content: String,
         executable: bool,
     },
-    /// Hunks, where there are any, must remove everything.
+    /// If there are hunks, they must remove all lines.
     Delete {
         hunks: Vec<Hunk<'p>>,
     },
@@ -44,23 +45,22 @@ pub(super) enum FilePatchAction<'p> {
     },
 }
 
-/// Lines that belong together.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk<'p> {
-    /// Where it stands in the patch, for messages.
+    /// Its line in the patch, for messages.
     pub(super) patch_line: usize,
-    /// The line of the old file it says it begins at, counted from 1.
+    /// The stated first line in the old file, counted from 1.
     pub(super) stated: Option<usize>,
-    /// Lines that stand above it in the file, outermost first.
+    /// Lines above it in the file, outermost first.
     pub(super) below: Vec<&'p str>,
     pub(super) lines: Vec<(HunkLineSide, &'p str)>,
-    /// It reaches the end of the file.
+    /// Whether it reaches the end of the file.
     pub(super) at_end: bool,
-    /// The old, the new content ends without a newline.
+    /// Whether the old and the new content end without a newline.
     pub(super) open_end: (bool, bool),
 }
 
-/// Where a line of a hunk belongs.
+/// The side of a hunk's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HunkLineSide {
     Both,
@@ -69,7 +69,7 @@ pub(super) enum HunkLineSide {
 }
 
 impl<'p> Hunk<'p> {
-    /// The lines that must stand in the file.
+    /// The lines that must be in the file.
     pub(super) fn old_lines(&self) -> impl Iterator<Item = &'p str> {
         self.lines
             .iter()
@@ -77,13 +77,13 @@ impl<'p> Hunk<'p> {
             .map(|(_, text)| *text)
     }
 
-    /// Reads one line of a hunk. `false`: it is none.
+    /// Reads one line of a hunk. `false` if it is not one.
     fn take(&mut self, line: &'p str) -> bool {
         let (side, text) = match line.as_bytes().first() {
             Some(b' ') => (HunkLineSide::Both, &line[1..]),
             Some(b'-') => (HunkLineSide::Old, &line[1..]),
             Some(b'+') => (HunkLineSide::New, &line[1..]),
-            // Blanks at the end of a line get lost on the way; an empty line can only have been an empty context.
+            // Trailing blanks get lost in transit; an empty line can only be an empty line of context.
             None => (HunkLineSide::Both, ""),
             Some(_) => return false,
         };
@@ -91,7 +91,7 @@ impl<'p> Hunk<'p> {
         true
     }
 
-    /// Empty lines between hunks and files are no context.
+    /// Removes empty lines between hunks and files, which are not context.
     fn drop_blank_end(&mut self, blank_lines: usize) {
         self.lines
             .truncate(self.lines.len() - blank_lines.min(self.lines.len()));
@@ -102,7 +102,7 @@ impl<'p> Hunk<'p> {
     }
 }
 
-/// Why a patch cannot be read.
+/// A patch that cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {problem}")]
 pub(super) struct ParseError {
@@ -162,7 +162,7 @@ impl PatchSyntaxProblem {
 }
 
 impl<'p> Patch<'p> {
-    /// Reads either form.
+    /// Parses either format.
     pub(super) fn parse(text: &'p str) -> Result<Self, ParseError> {
         if text.lines().nth(MAX_LINES).is_some() {
             return Err(PatchSyntaxProblem::TooManyLines.at(MAX_LINES + 1));
@@ -185,7 +185,7 @@ impl<'p> Patch<'p> {
         Ok(Self { files })
     }
 
-    /// Every path it names.
+    /// All paths in the patch.
     pub(super) fn paths(&self) -> impl Iterator<Item = &'p str> {
         self.files.iter().flat_map(|file| {
             let moved = match &file.change {
@@ -197,14 +197,14 @@ impl<'p> Patch<'p> {
     }
 }
 
-/// The numbers of `@@ -12,3 +12,4 @@`: where the old lines begin, and how many there are on each side.
+/// The numbers of `@@ -12,3 +12,4 @@`: the first old line, and the number of lines on each side.
 struct HunkNumbers {
     start: usize,
     old: usize,
     new: usize,
 }
 
-/// Reads the rest of a line behind `@@`.
+/// Parses the rest of a line after `@@`.
 fn numbers(header: &str) -> Option<HunkNumbers> {
     let mut words = header.split_whitespace();
     let side = |word: &str, sign: char| -> Option<(usize, usize)> {
@@ -223,7 +223,7 @@ fn numbers(header: &str) -> Option<HunkNumbers> {
     })
 }
 
-/// Checks a hunk that is complete and adds it.
+/// Checks a complete hunk and adds it.
 fn finish<'p>(hunks: &mut Vec<Hunk<'p>>, hunk: Hunk<'p>) -> Result<(), ParseError> {
     if hunk.below.len() > MAX_ABOVE {
         return Err(PatchSyntaxProblem::TooManyAbove.at(hunk.patch_line));

@@ -1,5 +1,5 @@
-//! Applies a patch: reads and checks everything, then writes everything, and takes back what was written if the
-//! rest cannot be.
+//! Applies a patch: reads and checks everything, then writes everything, and undoes the written changes if a later one
+//! fails.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::files::writing::{
     StagedFile, WriteError, WriteTarget, WriteTargetRequest, WrittenFile,
 };
 
-/// Most content held in memory for one patch.
+/// The most content that one patch holds in memory.
 const HELD_BYTES: usize = 64 * 1024 * 1024;
 
 /// Why a patch was not applied.
@@ -74,9 +74,9 @@ impl PatchError {
 /// One file that was changed, or should have been.
 pub(super) struct FileChange {
     pub(super) path: String,
-    /// Where it was before, if it was moved.
+    /// The path before a move.
     pub(super) from: Option<String>,
-    /// What it held; `None` if it did not exist, or is no text.
+    /// The old content; `None` if the file did not exist or is not text.
     pub(super) old: Option<String>,
     pub(super) new: Option<String>,
     pub(super) kind: FileChangeKind,
@@ -96,21 +96,21 @@ pub(super) enum FileChangeKind {
     Unchanged,
 }
 
-/// What became of a patch.
+/// The result of a patch.
 pub(super) struct AppliedPatch {
     pub(super) changes: Vec<FileChange>,
-    /// Files that could not be put back after another could not be written, and what went wrong.
+    /// The changes that could not be undone after another one failed.
     pub(super) stuck: Option<PartialPatch>,
 }
 
 /// A patch that was applied in part.
 pub(super) struct PartialPatch {
     pub(super) reason: WriteError,
-    /// Paths that are changed and could not be put back.
+    /// Paths with a change that could not be undone.
     pub(super) changed: Vec<String>,
 }
 
-/// Applies all of it, or nothing.
+/// Applies the whole patch or nothing.
 pub(super) fn apply(
     workspace: &Workspace,
     patch: &Patch<'_>,
@@ -136,13 +136,13 @@ pub(super) fn apply(
     Ok(AppliedPatch { changes, stuck })
 }
 
-/// A change whose outcome is known, and nothing of which is written.
+/// A change that is computed and not written yet.
 struct PlannedFileChange<'p> {
-    /// The file that is read; `None` where a new one is made.
+    /// The file that is read; `None` for a new file.
     source: Option<WriteTarget>,
-    /// Where the result goes, if not to the source.
+    /// The path of the result, if it is not the source.
     target: Option<&'p str>,
-    /// `None`: the file is deleted.
+    /// `None` to delete the file.
     content: Option<String>,
     mode: NewMode,
 }
@@ -150,7 +150,7 @@ struct PlannedFileChange<'p> {
 struct PatchPlanner<'w> {
     workspace: &'w Workspace,
     stop: &'w StopSign,
-    /// Real places the patch has named so far.
+    /// The real places that the patch has named so far.
     places: HashSet<String>,
     held: usize,
 }
@@ -236,7 +236,7 @@ impl PatchPlanner<'_> {
         Ok(target)
     }
 
-    /// A name nothing may have.
+    /// Checks that no file has this name.
     fn free(&mut self, given: &str) -> Result<(), PatchError> {
         let path_error = |error| PatchError::Write(WriteError::Path(error));
         let requested = self
@@ -290,7 +290,7 @@ impl PatchPlanner<'_> {
 }
 
 impl PlannedFileChange<'_> {
-    /// Writes the new content beside the old, and notes what is left to do.
+    /// Writes the new content beside the old one, and adds the remaining steps.
     fn stage(
         self,
         workspace: &Workspace,
@@ -392,8 +392,12 @@ impl CompletedPatchStep {
     }
 }
 
-/// Makes all changes visible, one right after the other. If one cannot be made, those before are taken back; if even
-/// that fails, what is left is told.
+/// Makes all changes visible, one right after the other. If one fails, the earlier ones are undone in reverse order.
+///
+/// A file system has no transaction over several files, so a reader can see the change of one file before the next. All
+/// content is already written beside the old files, and each step is a rename or a removal, so the interval is short. A
+/// file that another program changed in between is not undone, since that would overwrite the other change; the result
+/// lists such files.
 fn commit(steps: Vec<PatchStep>, stop: &StopSign) -> Result<Option<PartialPatch>, WriteError> {
     let mut done = Vec::with_capacity(steps.len());
     for step in steps {

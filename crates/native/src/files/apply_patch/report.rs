@@ -1,4 +1,4 @@
-//! What a call of `apply_patch` answers.
+//! The result of `apply_patch`.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use toolpost_processes::shown;
 use super::plan::{AppliedPatch, FileChange, FileChangeKind};
 use crate::files::diff;
 
-/// Most bytes of all diffs together.
+/// The most bytes of all diffs together.
 const DIFF_BYTES: usize = 48 * 1024;
 
 /// The files of the patch.
@@ -43,7 +43,7 @@ struct ChangedFile {
     removed_lines: Option<u64>,
 }
 
-/// Puts what was done into the call's output.
+/// The output of the call.
 pub(super) fn output(applied: AppliedPatch) -> Result<ToolOutput, serde_json::Error> {
     let AppliedPatch { changes, stuck } = applied;
     let mut list = String::new();
@@ -76,7 +76,7 @@ pub(super) fn output(applied: AppliedPatch) -> Result<ToolOutput, serde_json::Er
                 )
             }
         };
-        // Of a file that is new or gone the caller knows enough.
+        // For a new or deleted file a diff would only repeat the patch.
         let shows = matches!(change.kind, FileChangeKind::Updated | FileChangeKind::Moved) && stays;
         if let Some(diff) = diff.as_ref().filter(|_| shows) {
             match diffs.len() + diff.text.len() > DIFF_BYTES {

@@ -1,4 +1,4 @@
-//! The deletion itself, one name at a time in open directories.
+//! Deletes one name at a time in open directories.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,9 +19,9 @@ use toolpost_processes::{
 
 use super::Arguments;
 
-/// How deep a tree can be deleted. A descriptor is held for each level.
+/// The deepest tree that can be deleted. A descriptor is held for each level.
 const MAX_DEPTH: usize = 200;
-/// How many names of one directory are held at a time.
+/// The most names of one directory that are held at a time.
 const HELD_NAMES: usize = 4096;
 
 /// Why something was not deleted.
@@ -91,7 +91,7 @@ impl DeleteError {
     }
 }
 
-/// Deletes what `named` is; tells how many things are gone.
+/// Deletes `named`, and returns the number of deleted entries.
 pub(super) fn delete(
     workspace: &Workspace,
     named: &ExistingPathEntry,
@@ -127,7 +127,7 @@ pub(super) fn delete(
 struct DeletionSweep<'s> {
     workspace: &'s Workspace,
     stop: &'s StopSign,
-    /// Where the tree lies: what is mounted in it is not part of it.
+    /// The device of the tree: other file systems mounted in it are not deleted.
     device: u64,
     deleted: u64,
 }
@@ -143,7 +143,7 @@ impl DeletionSweep<'_> {
         self.unlink(&named.parent, &named.name, flags, &named.place)
     }
 
-    /// Everything in a directory, then itself.
+    /// Deletes everything in a directory, then the directory.
     fn directory(
         &mut self,
         parent: &Dir,
@@ -192,7 +192,7 @@ impl DeletionSweep<'_> {
         self.stop.check()?;
         let stat = match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            // Somebody else was quicker.
+            // Another program deleted it first.
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => {
                 return Err(DeleteError::Io {

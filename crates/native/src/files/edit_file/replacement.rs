@@ -1,38 +1,37 @@
-//! Finds a text in another and puts a third in its place, keeping line endings. No I/O.
+//! Replaces a text in another one and keeps line endings. No I/O.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
 use crate::files::lines::words;
 use toolpost_processes::CallStopError;
 
-/// How many line numbers are told at most.
+/// The most line numbers of a result.
 const TOLD_LINES: usize = 100;
-/// How many are told in a message.
+/// The most line numbers of a message.
 const LINES_IN_MESSAGE: usize = 8;
-/// How many places that differ only in blanks are told.
+/// The most near misses of a message: places that differ only in blanks.
 const NEAR_MISSES: usize = 3;
-/// How many lines are compared in search of them.
+/// The most lines that are compared to find near misses.
 const COMPARED_LINES: usize = 2_000_000;
-/// In a text of more lines none are looked for: each line takes many times its own size to compare.
+/// In a text with more lines no near misses are searched, because comparing takes many times the size of a line.
 const LOOKED_THROUGH_LINES: usize = 200_000;
-/// How many occurrences lie between two looks at whether the call goes on.
+/// Occurrences between two checks whether the call goes on.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// Which occurrences are replaced.
+/// The occurrences that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplacedOccurrences {
-    /// The only one there is.
+    /// The single one; a second one is an error.
     Only,
-    /// Each of them.
     All,
 }
 
-/// A text with replacements made.
+/// A text with its replacements.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EditedText {
     pub(super) text: String,
     pub(super) count: u64,
-    /// Where the replaced texts began.
+    /// The lines where the replaced texts began.
     pub(super) lines: Vec<u64>,
 }
 
@@ -42,7 +41,7 @@ pub(super) enum EditMismatch {
     NotFound {
         /// Places that differ only in blanks: first and last line.
         near: Vec<(u64, u64)>,
-        /// The text looks as if line numbers had been copied with it.
+        /// The text seems to contain copied line numbers.
         numbered: bool,
     },
     Ambiguous {
@@ -112,12 +111,12 @@ impl fmt::Display for EditMismatch {
     }
 }
 
-/// What to put where.
+/// A replacement.
 pub(super) struct TextReplacement<'e> {
     pub(super) old: &'e str,
     pub(super) new: &'e str,
     pub(super) which: ReplacedOccurrences,
-    /// Most bytes the new text may have.
+    /// The most bytes of the new text.
     pub(super) most: usize,
 }
 
@@ -125,7 +124,7 @@ pub(super) struct TextReplacement<'e> {
 #[derive(Debug)]
 pub(super) enum ExchangeError {
     Mismatch(EditMismatch),
-    /// It would have so many bytes.
+    /// The new text would have this many bytes.
     Grows {
         bytes: u64,
     },
@@ -138,11 +137,11 @@ impl From<CallStopError> for ExchangeError {
     }
 }
 
-/// Replaces a text in `content`. Occurrences are counted and the size of the result is known before it is built: a
-/// small call could otherwise ask for more memory than there is.
+/// Replaces a text in `content`. Occurrences are counted first, so that the size of the result is known before it is
+/// built: a small call could otherwise allocate more memory than the host has.
 ///
-/// A text without carriage returns matches both kinds of line ends, and the new text gets the kind that stands at
-/// its place. Who writes carriage returns means them.
+/// A text without carriage returns matches both kinds of line ends, and the new text gets the kind of its place. A text
+/// with carriage returns must match exactly.
 pub(super) fn replace(
     content: &str,
     exchange: &TextReplacement<'_>,
@@ -215,10 +214,10 @@ pub(super) fn replace(
     Ok(EditedText { text, count, lines })
 }
 
-/// A text as it is searched, and the way back to the text as it is.
+/// A text in its searchable form, with the way back to the original.
 struct NormalizedSearchText<'c> {
     text: Cow<'c, str>,
-    /// Where, in `text`, a carriage return was left out.
+    /// The positions in `text` where a carriage return was left out.
     dropped: Vec<usize>,
 }
 
@@ -230,7 +229,7 @@ impl<'c> NormalizedSearchText<'c> {
         }
     }
 
-    /// With newlines only.
+    /// The text with newlines only.
     fn by_line(content: &str) -> Self {
         let mut plain = String::with_capacity(content.len());
         let mut dropped = Vec::with_capacity(content.matches("\r\n").count());
@@ -254,14 +253,14 @@ impl<'c> NormalizedSearchText<'c> {
         at + self.dropped.partition_point(|place| *place < at)
     }
 
-    /// Where `old` stands, side by side, in the text as it is.
+    /// The places of `old`, without overlaps, in the original text.
     fn places(&self, old: &str) -> impl Iterator<Item = Range<usize>> {
         let found = self.text.match_indices(old);
         found.map(|(start, text)| self.original(start)..self.original(start + text.len()))
     }
 
-    /// Where `old` stands a second time, beginning within its first place. `aXa` occurs twice in `aXaXa`, though not
-    /// side by side: also then it is unknown which one is meant.
+    /// A second place of `old` that begins within its first one. `aXa` occurs twice in `aXaXa`, although the places
+    /// overlap: it is then unclear which one is meant.
     fn place_within_first(&self, old: &str) -> Option<usize> {
         let first = self.text.find(old)?;
         let next = first + old.chars().next().map_or(1, char::len_utf8);
@@ -271,7 +270,7 @@ impl<'c> NormalizedSearchText<'c> {
     }
 }
 
-/// The text that is put in, with both kinds of line ends where they differ.
+/// The new text with both kinds of line ends, if they differ.
 #[derive(Clone, Copy)]
 struct NewText<'n> {
     plain: &'n str,
@@ -287,11 +286,11 @@ impl<'n> NewText<'n> {
     }
 }
 
-/// The kinds of line ends in a text, asked for from its beginning to its end. Each line is looked through once: a
-/// line of eight million occurrences would otherwise be looked through as often.
+/// The kinds of line ends in a text, queried from its beginning to its end. Each line is read once: a line with eight
+/// million occurrences would otherwise be read as often.
 struct LineEnds<'c> {
     content: &'c str,
-    /// Up to here the answer is known.
+    /// The answer is known up to this position.
     known: Option<usize>,
     has_carriage_return: bool,
 }
@@ -305,7 +304,7 @@ impl<'c> LineEnds<'c> {
         }
     }
 
-    /// The kind of line end at `at`: that of its line, or of the line before where its own has none.
+    /// The kind of line end at `at`: that of its line, or of the previous line if its own has none.
     fn has_carriage_return(&mut self, at: usize) -> bool {
         if self.known.is_none_or(|known| at > known) {
             let own = self.content[at..].find('\n').map(|end| at + end);
@@ -332,7 +331,7 @@ fn line_numbers(content: &str, places: &[usize]) -> Vec<u64> {
     numbers
 }
 
-/// Whether every line begins with a number and a tab, as `read_file` shows lines.
+/// Whether every line begins with a number and a tab, as in the output of `read_file`.
 fn is_numbered(old: &str) -> bool {
     let numbered = |line: &str| {
         let rest = line
@@ -343,7 +342,7 @@ fn is_numbered(old: &str) -> bool {
     old.lines().all(|line| line.is_empty() || numbered(line))
 }
 
-/// Places where the same words stand with other blanks between them.
+/// Places with the same words and other blanks between them.
 fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
     if content.lines().count().max(old.lines().count()) > LOOKED_THROUGH_LINES {
         return Vec::new();

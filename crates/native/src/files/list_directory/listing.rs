@@ -1,4 +1,4 @@
-//! Collects what is in a directory and beneath, within limits.
+//! Collects the entries of a directory tree within limits.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,9 +18,9 @@ use toolpost_processes::{
 use super::Arguments;
 use crate::files::{entry_type::EntryType, read_error::FileReadError};
 
-/// How many names are read in one call before the listing is called incomplete. Names must be held to be sorted.
+/// The most names that are read before the listing is incomplete. Names must be held to be sorted.
 const SCANNED_NAMES: usize = 100_000;
-/// How many bytes of names and link targets are shown in one call.
+/// The most bytes of names and link targets that are shown.
 const LISTED_BYTES: usize = 1 << 20;
 
 /// One thing in a directory.
@@ -51,16 +51,16 @@ pub(super) struct DirectoryEntry {
     pub(super) name: String,
 }
 
-/// What was found.
+/// The result of listing.
 pub(super) struct DirectoryListing {
     /// The directory, relative to the workspace.
     pub(super) path: String,
     pub(super) entries: Vec<DirectoryEntry>,
-    /// How many entries there are in all, if every directory that was wanted could be counted.
+    /// The number of all entries, if every listed directory could be counted.
     pub(super) total: Option<u64>,
-    /// There is something that is not shown.
+    /// Whether entries are left out.
     pub(super) cut: bool,
-    /// How many entries rules keep from the call.
+    /// The number of entries that rules close to the call.
     pub(super) kept: u64,
 }
 
@@ -112,24 +112,24 @@ struct ListingCollector<'s> {
     limit: usize,
     /// Names read so far, shown or not.
     scanned: usize,
-    /// Bytes of the names that are shown.
+    /// Bytes of the shown names.
     listed: usize,
     workspace: &'s Workspace,
     stop: &'s StopSign,
 }
 
-/// A directory that is being listed.
+/// A directory of the listing.
 struct DirectoryToList<'l> {
     dir: &'l Dir,
-    /// From the workspace's root.
+    /// Relative to the workspace's root.
     at: &'l Path,
-    /// From the directory the caller named.
+    /// Relative to the directory of the call.
     name: &'l Path,
-    /// How many more levels to show.
+    /// How many further levels to show.
     below: u8,
 }
 
-/// What is in a directory within the listing.
+/// The content of a subdirectory.
 enum SubdirectoryContents {
     NotWanted,
     Unreadable,
@@ -137,8 +137,7 @@ enum SubdirectoryContents {
 }
 
 impl ListingCollector<'_> {
-    /// The names in a directory that lies at a place, sorted by their bytes, without those that rules keep from the
-    /// call.
+    /// The names in a directory, sorted by bytes, without those that rules close to the call.
     fn names(&mut self, dir: &Dir, at: &Path) -> Result<Vec<OsString>, FileWorkInterruption> {
         self.stop.check()?;
         let mut names = Vec::new();
@@ -159,7 +158,7 @@ impl ListingCollector<'_> {
         Ok(names)
     }
 
-    /// A link is judged by where it leads as well: what it says is the name of that.
+    /// Whether an entry may be shown. A link's target must be readable, too, because the entry shows its name.
     fn may_show(&self, dir: &Dir, at: &Path, name: &OsStr) -> bool {
         if !self.stop.has_path_rules() {
             return true;
@@ -173,7 +172,7 @@ impl ListingCollector<'_> {
         if !is_link {
             return true;
         }
-        // A name that is no text cannot be followed from here, so nobody knows where it leads.
+        // A name that is not text cannot be followed from here, so its target is unknown.
         let Some(requested) = place
             .to_str()
             .and_then(|place| self.workspace.request(place).ok())
@@ -185,7 +184,7 @@ impl ListingCollector<'_> {
                 self.stop
                     .may(self.workspace, &located.whole_path(), ResourceAccess::Read)
             }
-            // It leads out, or in circles; what it says may be a kept name all the same.
+            // The link leads out of the roots, or in circles. Its target may still be a name that rules close.
             Err(_) => {
                 let target = read_link(dir, name).map(|target| at.join(target));
                 target.is_ok_and(|target| {
@@ -204,7 +203,7 @@ impl ListingCollector<'_> {
         for name in names {
             if self.listing.entries.len() == self.limit || self.listed > LISTED_BYTES {
                 self.listing.cut = true;
-                // Directories among the names that are left will not be opened, so nobody counts what they hold.
+                // The directories among the remaining names are not opened, so the number of their entries is unknown.
                 self.listing.total = self.listing.total.filter(|_| level.below == 0);
                 break;
             }
@@ -254,7 +253,7 @@ impl ListingCollector<'_> {
     }
 }
 
-/// A path without `.` and `..`, by its text alone.
+/// Removes `.` and `..` lexically.
 fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -269,7 +268,7 @@ fn lexical(path: &Path) -> PathBuf {
     plain
 }
 
-/// Looks at one name. `None`: it vanished meanwhile.
+/// Describes one name. `None` if it vanished in the meantime.
 fn describe(level: &DirectoryToList<'_>, name: &OsStr) -> Option<DirectoryEntry> {
     let stat = statat(level.dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let entry_type = match &stat {

@@ -1,4 +1,4 @@
-//! The move itself: one rename, or a copy where the new place is on another file system.
+//! The move: one rename, or a copy if the new place is on another file system.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,7 +25,7 @@ use crate::files::writing::{
     WriteTargetRequest,
 };
 
-/// Why nothing was moved, or why that is not certain.
+/// Why nothing was moved, or why that is uncertain.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MoveError {
     #[error(transparent)]
@@ -81,7 +81,7 @@ impl MoveError {
     }
 }
 
-/// A move that was done.
+/// A completed move.
 pub(super) struct CompletedMove {
     pub(super) from: PathBuf,
     pub(super) to: PathBuf,
@@ -89,7 +89,7 @@ pub(super) struct CompletedMove {
     pub(super) overwritten: bool,
 }
 
-/// Moves what `arguments` name. Directories made on the way are taken back on failure.
+/// Moves the file that `arguments` name. Directories that were created on the way are removed on failure.
 pub(super) fn rename(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
@@ -171,7 +171,7 @@ pub(super) fn rename(
     })
 }
 
-/// Refuses to replace what must not be.
+/// Refuses to replace files that must stay.
 fn replaceable(
     from: &ExistingPathEntry,
     arguments: &Arguments<'_>,
@@ -180,7 +180,7 @@ fn replaceable(
 ) -> Result<(), MoveError> {
     let path = told.to_owned();
     if (stat.st_dev, stat.st_ino) == (from.stat.st_dev, from.stat.st_ino) {
-        // A rename of one hard link over another does nothing and says it went well.
+        // Renaming one hard link over another does nothing and reports success.
         return Err(MoveError::Same {
             from: arguments.from.to_owned(),
             to: path,
@@ -203,7 +203,7 @@ fn replaceable(
         });
     }
     if file_type == FileType::RegularFile {
-        // As for writing: a file its owner made read-only is not replaced behind the owner's back.
+        // As for writing: a file that its owner made read-only is not replaced.
         let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
         accessat(parent, name, rustix::fs::Access::WRITE_OK, flags).map_err(|error| {
             PathError::Io {
@@ -228,7 +228,7 @@ impl MoveDestination {
         }
         let flags = RenameFlags::NOREPLACE;
         match renameat_with(&from.parent, &from.name, &self.parent, &self.name, flags) {
-            // File systems that cannot promise it: look, then rename.
+            // This file system has no rename that fails if the target exists, so the target is checked first.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 match statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(_) => Err(Errno::EXIST),
@@ -243,7 +243,8 @@ impl MoveDestination {
     }
 }
 
-/// Copies a file to another file system, then removes it here.
+/// Copies a file to another file system, then removes the original. The original is removed only if its size and
+/// identity are unchanged since it was opened: content that another program appended during the copy would be lost.
 fn copy(
     workspace: &Workspace,
     arguments: &Arguments<'_>,

@@ -1,4 +1,4 @@
-//! Files that are not text: images a model can look at, and the head of everything else.
+//! Binary files: images that a model can see, and the head of all others.
 
 use std::io::Read;
 
@@ -12,9 +12,9 @@ use toolpost_processes::{
 
 use super::scan::READ_ON_BYTES;
 
-/// Largest image given whole.
+/// The largest image that is returned.
 const IMAGE_BYTES: usize = 1024 * 1024;
-/// How much is given of a file that is neither text nor image.
+/// How much is returned of other binary files.
 const SHOWN_BYTES: usize = 1024;
 
 /// A binary file, as far as it was read.
@@ -26,8 +26,8 @@ pub(super) struct BinaryFile {
     pub(super) sha256: Option<String>,
 }
 
-/// Whether the head of a file says that the file is not text. A character cut in two by the end of the head says
-/// nothing, unless the file ends there too.
+/// Whether the head of a file shows that it is not text. An incomplete character at the end of the head does not count,
+/// unless the file ends there.
 pub(super) fn is_binary(head: &[u8], head_is_all: bool) -> bool {
     if head.contains(&0) {
         return true;
@@ -38,7 +38,8 @@ pub(super) fn is_binary(head: &[u8], head_is_all: bool) -> bool {
     }
 }
 
-/// Reads on behind `head`: an image of a size worth giving whole for what it holds, anything else that is not too
+/// Reads the rest after `head`: the content of an image of a suitable size; of other files, unless they are too large,
+/// only the digest.
 /// large for its digest.
 pub(super) fn read(
     file: &mut impl Read,
@@ -107,7 +108,7 @@ pub(super) fn read(
     })
 }
 
-/// What the first bytes say. The name of a file says nothing reliable, so it is not asked.
+/// The media type by the first bytes. File names are not reliable.
 fn media_type(head: &[u8]) -> &'static str {
     const MAGIC: [(&[u8], &str); 10] = [
         (b"\x89PNG\r\n\x1a\n", "image/png"),

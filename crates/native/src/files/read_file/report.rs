@@ -1,4 +1,4 @@
-//! What a call of `read_file` answers.
+//! The result of `read_file`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,7 +57,7 @@ enum FileEncoding {
     Binary,
 }
 
-/// Puts what was read into the call's output.
+/// The output of the call.
 pub(super) fn output(
     read: ReadFileContent,
     line_numbers: bool,
@@ -143,7 +143,7 @@ pub(in crate::files) fn lines(count: u64) -> String {
     format!("{count} {}", if count == 1 { "line" } else { "lines" })
 }
 
-/// Says what is missing: lines after the last one shown, or parts of long ones.
+/// The note about missing content: lines after the last one, or parts of long lines.
 fn text_truncation(result: &ReadFileResult) -> Option<Truncation> {
     let hint = match (result.next_offset, result.cut_lines, result.total_lines) {
         (Some(next), ..) => Some(format!("read on with `offset={next}`")),

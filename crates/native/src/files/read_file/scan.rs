@@ -1,4 +1,4 @@
-//! Reads as much of a file as is wanted, and no more.
+//! Reads as much of a file as the call needs.
 
 use std::io;
 
@@ -20,15 +20,15 @@ use crate::files::read_error::FileReadError;
 
 /// How much of a file decides whether it is text.
 const HEAD_BYTES: usize = 8 * 1024;
-/// How much is read between two looks at the stop sign.
+/// How much is read between two checks of the stop sign.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
-/// How far into a file lines are looked for.
+/// How far into a file lines are searched.
 pub(in crate::files) const SCAN_BYTES: u64 = 64 * 1024 * 1024;
-/// Files up to this size are read to their end even when fewer lines are shown, so that the number of lines and
-/// the digest are known.
+/// Files up to this size are read to their end even if fewer lines are shown, so that the number of lines and the
+/// digest are known.
 pub(super) const READ_ON_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A file that was read, and how.
+/// A file that was read.
 pub(super) enum ReadFileContent {
     Text {
         path: String,
@@ -42,7 +42,7 @@ pub(super) enum ReadFileContent {
     },
 }
 
-/// Reads what `arguments` ask for.
+/// Reads the file and part that `arguments` name.
 pub(super) fn read(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
@@ -85,7 +85,7 @@ pub(super) fn read(
     )
 }
 
-/// The first bytes of a file, fewer only where it has no more.
+/// The first bytes of a file; fewer only if the file is shorter.
 fn read_head(file: &mut File) -> io::Result<Vec<u8>> {
     let mut head = vec![0; HEAD_BYTES];
     let mut filled = 0;
@@ -99,10 +99,10 @@ fn read_head(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// What is wanted of a text file whose head was read.
+/// The request for a text file after its head was read.
 struct TextReadPlan {
     path: String,
-    /// As the system told it; `/proc` says 0 and has more.
+    /// The system's size; 0 for files in `/proc` that have content.
     size: u64,
     offset: u64,
     limit: u64,

@@ -1,42 +1,42 @@
-//! Cuts a range of lines out of bytes that come in pieces, within fixed limits. No I/O.
+//! Cuts a range of lines out of bytes that arrive in pieces, within fixed limits. No I/O.
 
 use std::fmt::Write as _;
 
-/// Most text shown at once, in bytes: with the numbers of 2,000 lines, within what a host shows of a result.
+/// The most bytes of shown text: with the numbers of 2,000 lines it is within the host's limit for a result.
 const SHOWN_BYTES: usize = 32 * 1024;
-/// Most of one line shown, in bytes.
+/// The most bytes of one line.
 const LINE_BYTES: usize = 16 * 1024;
 
-/// Collects lines `first ..` of a file that is fed to it. Memory stays bounded whatever comes in.
+/// Collects the lines from `first` on. Its memory is bounded for any input.
 pub(crate) struct LineWindow {
     most_bytes: usize,
     first: u64,
     limit: u64,
-    /// Number of the line the next byte belongs to.
+    /// The number of the line of the next byte.
     line: u64,
-    /// Bytes of the current line seen so far; 0 means that none of it was seen.
+    /// Bytes of the current line so far; 0 if it has not begun.
     line_seen: u64,
     shown: Vec<u8>,
-    /// Where the current line begins in `shown`.
+    /// The start of the current line in `shown`.
     line_start: usize,
     lines_shown: u64,
     cut_lines: u64,
-    /// The first line after the window, once something of it was seen.
+    /// The first line after the window, once a byte of it was read.
     next_line: Option<u64>,
 }
 
-/// What was cut out.
+/// The lines that were cut out.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TextWindow {
     pub(crate) text: String,
     pub(super) first_line: u64,
     pub(crate) lines_shown: u64,
     pub(super) cut_lines: u64,
-    /// Where to read on, if there is more.
+    /// The line to continue at, if there is more.
     pub(crate) next_line: Option<u64>,
-    /// Known when everything was fed.
+    /// Known if the whole file was read.
     pub(crate) total_lines: Option<u64>,
-    /// Bytes that are not UTF-8 were replaced.
+    /// Whether bytes that are not UTF-8 were replaced.
     pub(super) lossy: bool,
 }
 
@@ -57,13 +57,13 @@ impl LineWindow {
         }
     }
 
-    /// With at most so many bytes of text.
+    /// With at most this many bytes of text.
     pub(crate) fn within(mut self, bytes: usize) -> Self {
         self.most_bytes = bytes;
         self
     }
 
-    /// Takes the next bytes of the file.
+    /// Reads the next bytes of the file.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let body = piece.strip_suffix(b"\n");
@@ -78,7 +78,7 @@ impl LineWindow {
         }
     }
 
-    /// Whether nothing that could still come would be shown.
+    /// Whether no further byte could be shown.
     pub(crate) fn is_complete(&self) -> bool {
         self.next_line.is_some()
     }
@@ -96,7 +96,7 @@ impl LineWindow {
         }
     }
 
-    /// The current line, `length` bytes without its newline, is over: keep it if it fits.
+    /// Ends the current line, `length` bytes without its newline, and keeps it if it fits.
     fn end_line(&mut self, length: u64, end: ScannedLineEnd) {
         let kept = self.shown.len() - self.line_start;
         let cut = length > kept as u64 || end == ScannedLineEnd::OutOfSight;
@@ -127,7 +127,7 @@ impl LineWindow {
         self.line_start = self.shown.len();
     }
 
-    /// No more comes: because the file ended, or because the caller stopped feeding.
+    /// Ends the window: the file ended, or the caller stopped.
     pub(crate) fn finish(mut self, at_end: bool) -> TextWindow {
         let inside_window = self.line >= self.first && self.next_line.is_none();
         if self.line_seen > 0 && inside_window && self.lines_shown < self.limit {
@@ -158,7 +158,7 @@ impl LineWindow {
 }
 
 impl TextWindow {
-    /// Puts its number in front of each line, as `cat -n` does.
+    /// Adds its number before each line, as `cat -n` does.
     pub(super) fn number_lines(&mut self) {
         let lines = self.text.split_inclusive('\n').zip(self.first_line..);
         let mut numbered = String::with_capacity(self.text.len() + self.text.len() / 4 + 8);
@@ -178,7 +178,7 @@ enum ScannedLineEnd {
     OutOfSight,
 }
 
-/// How many bytes are left when a character cut in two at the end is dropped.
+/// The length without an incomplete character at the end.
 fn whole_characters(bytes: &[u8]) -> usize {
     let tail = bytes
         .iter()
@@ -199,7 +199,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 mod tests {
     use super::{LineWindow, SHOWN_BYTES, TextWindow};
 
-    /// Feeds the text in pieces of every small size, which must make no difference.
+    /// Feeds the text in pieces of every small size, which must all give the same result.
     fn window(file: &[u8], first: u64, limit: u64) -> TextWindow {
         let cut = |size: usize| {
             let mut window = LineWindow::new(first, limit);

@@ -1,4 +1,4 @@
-//! Why nothing was written, or why that is not certain.
+//! Errors of writing.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use toolpost_processes::{CallStopError, PathError, io_code, shown};
 
 use super::CONTENT_BYTES;
 
-/// Why nothing was written, or why that is not certain.
+/// Why nothing was written, or why that is uncertain.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::files) enum WriteError {
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub(in crate::files) enum WriteError {
     NotDurable { path: String, source: io::Error },
 }
 
-/// Enough of a digest to tell two apart.
+/// The first characters of a digest, enough to tell two apart.
 fn start(digest: &str) -> String {
     digest.chars().take(12).collect()
 }

@@ -1,4 +1,4 @@
-//! Directories made on the way to a new file.
+//! Directories that are created on the way to a new file.
 
 use std::{ffi::OsString, io, path::Path};
 
@@ -7,16 +7,16 @@ use toolpost_processes::{open_directory, sync_directory};
 
 use super::error::WriteError;
 
-/// Directories made for a file, removed again unless the file was written.
+/// Directories created for a file, removed again unless the file was written.
 #[derive(Default)]
 pub(in crate::files) struct MadeDirectories {
-    /// Each by its name in the one above, the topmost first.
+    /// Each by its name in its parent, topmost first.
     made: Vec<(Dir, OsString)>,
     kept: bool,
 }
 
 impl MadeDirectories {
-    /// Makes all of `rest` but the last, which is the file's name.
+    /// Creates all of `rest` except the last, which is the file's name.
     pub(in crate::files) fn make(
         &mut self,
         mut parent: Dir,
@@ -33,7 +33,7 @@ impl MadeDirectories {
                 Ok(()) => self
                     .made
                     .push((parent.try_clone().map_err(failed)?, directory.clone())),
-                // Somebody else made it a moment ago, so it is not ours to remove.
+                // Another program created it a moment ago, so it is not removed here.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -42,7 +42,7 @@ impl MadeDirectories {
         Ok((parent, name))
     }
 
-    /// The file was written: the directories stay, and their names are made durable too.
+    /// Keeps the directories of a file that was written, and makes their names durable.
     pub(in crate::files) fn keep(&mut self) -> io::Result<()> {
         self.kept = true;
         self.made
@@ -50,7 +50,7 @@ impl MadeDirectories {
             .try_for_each(|(parent, _)| sync_directory(parent))
     }
 
-    /// The file was taken away again.
+    /// Removes the directories of a file that was removed again.
     pub(super) fn take_back(mut self) {
         self.kept = false;
     }
@@ -58,7 +58,7 @@ impl MadeDirectories {
 
 impl Drop for MadeDirectories {
     fn drop(&mut self) {
-        // Deepest first. One that somebody else uses by now is not empty and stays.
+        // Deepest first. A directory that another program uses by now is not empty and stays.
         for (parent, name) in self.made.drain(..).rev().filter(|_| !self.kept) {
             let _ = parent.remove_dir(name);
         }

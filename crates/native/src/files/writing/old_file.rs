@@ -1,4 +1,4 @@
-//! The file that a write replaces: whether it may be, and what it held.
+//! The file that a write replaces: whether it may be replaced, and its content.
 
 use std::{
     ffi::OsStr,
@@ -11,32 +11,32 @@ use toolpost_processes::{FileWorkInterruption, PathError, StopSign, digest, open
 
 use super::{CONTENT_BYTES, error::WriteError};
 
-/// How much is read between two looks at the stop sign.
+/// How much is read between two checks of the stop sign.
 const CHUNK_BYTES: u64 = 1024 * 1024;
 
 /// The file that will be replaced.
 pub(in crate::files) struct OldFile {
     pub(in crate::files) stat: Stat,
     pub(in crate::files) sha256: Option<String>,
-    /// What it held, where that was worth reading.
+    /// Its content, if it was read.
     pub(in crate::files) content: Option<Vec<u8>>,
 }
 
-/// How much of the old content is wanted.
+/// How much of the old content is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::files) enum OldContentNeed {
     /// Nothing: the call may not read it.
     Nothing,
-    /// What costs little.
+    /// As much as costs little.
     IfCheap,
-    /// Its digest decides whether the file is written.
+    /// Its digest, which decides whether the file is written.
     Digest,
-    /// The new content is made of it.
+    /// Its content, which the new content is made from.
     Content,
 }
 
 impl OldFile {
-    /// Refuses what must not be replaced, and reads what is wanted.
+    /// Refuses files that must not be replaced, and reads the content that is needed.
     pub(super) fn examine(
         (parent, name): (&Dir, &OsStr),
         stat: Stat,
@@ -48,8 +48,8 @@ impl OldFile {
             given: given.to_owned(),
             source,
         };
-        // A rename asks only for rights on the directory: without this look a file its owner made read-only
-        // would be replaced all the same.
+        // A rename requires rights on the directory only. Without this check, a file that its owner made read-only
+        // would be replaced.
         let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
         accessat(parent, name, Access::WRITE_OK, flags).map_err(|error| failed(error.into()))?;
         let large = size_of(&stat) > CONTENT_BYTES as u64;
@@ -65,14 +65,14 @@ impl OldFile {
         }
         let (file, stat) = match open_regular(parent, name, given) {
             Ok(opened) => opened,
-            // May be written and not read, which is odd but allowed.
+            // The file may be written and not read, which is unusual but allowed.
             Err(PathError::Io { .. }) if wish == OldContentNeed::IfCheap => {
                 return Ok(Self::unread(stat));
             }
             Err(error) => return Err(error.into()),
         };
         match Self::read(&file, stat, stop) {
-            // A file that is written while it is read may have been read half old and half new.
+            // A file that changed during the read may have been read half old and half new.
             Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
                 OldContentNeed::Nothing | OldContentNeed::IfCheap => Ok(Self::unread(stat)),
                 OldContentNeed::Digest | OldContentNeed::Content => {
@@ -101,7 +101,7 @@ impl OldFile {
         }
     }
 
-    /// Reads a file whole where it is small, and only for its digest where not.
+    /// Reads a small file whole, and a larger one only for its digest.
     fn read(mut file: &File, stat: Stat, stop: &StopSign) -> Result<Self, FileWorkInterruption> {
         if size_of(&stat) > CONTENT_BYTES as u64 {
             let sha256 = digest::of_file(&mut file, u64::MAX, stop, |_| {})?;
@@ -128,20 +128,20 @@ impl OldFile {
         }
     }
 
-    /// What it held, as text.
+    /// The content as text.
     pub(in crate::files) fn text(&self) -> Option<&str> {
         let text = std::str::from_utf8(self.content.as_ref()?).ok()?;
         (!text.contains('\0')).then_some(text)
     }
 
-    /// Whether `now` is still the file that was examined.
+    /// Whether `now` is still the examined file.
     pub(super) fn is_still(&self, now: &Stat) -> bool {
         same(&self.stat, now)
     }
 }
 
-/// Whether two looks saw the same file, unchanged. A number alone does not tell: a new file gets that of one that is
-/// gone.
+/// Whether two lookups saw the same unchanged file. The inode alone is not enough: a new file can get the inode of a
+/// removed one.
 pub(super) fn same(before: &Stat, now: &Stat) -> bool {
     let id = |stat: &Stat| {
         (

@@ -1,4 +1,4 @@
-//! Takes a file away that was read before, and can put it back.
+//! Removes a file that was read before, and can restore it.
 
 use std::io;
 
@@ -27,7 +27,7 @@ impl FileRemoval {
     }
 }
 
-/// A file that was removed.
+/// A removed file.
 pub(in crate::files) struct RemovedFile {
     target: WriteTarget,
     pub(in crate::files) durable: Result<(), WriteError>,
@@ -38,7 +38,7 @@ impl RemovedFile {
         &self.target.path
     }
 
-    /// Puts the file back, unless its name was taken since.
+    /// Restores the file, unless its name was taken since.
     pub(in crate::files) fn undo(mut self) -> Result<(), WriteError> {
         let content = self.target.old.as_mut().and_then(|old| old.content.take());
         let path = self.target.path.clone();

@@ -1,9 +1,9 @@
 //! A file that is written before it has its final name.
 //!
-//! It has no name at all where the file system can do that, so that a host that is killed while it writes leaves
-//! nothing behind. To take over a name that is in use it needs a name of its own for a moment. That name follows
-//! from the final one, so whoever writes the same file next finds what was left and removes it, without a look
-//! through the directory.
+//! It has no name at all if the file system supports that, so that a host that is killed during the write leaves
+//! nothing behind. But a file without a name can only be linked to a free name. To replace a file it needs a name of
+//! its own for a moment, which a rename then moves over the old one. That name is derived from the final one, so the
+//! next write of the same file finds and removes a leftover without a search through the directory.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -22,22 +22,22 @@ use rustix::{
 };
 use toolpost_processes::{digest, link_unnamed, open_unnamed};
 
-/// How many names there are for one final name: writers of several hosts must not meet.
+/// Names per final name, so that writers of several hosts do not collide.
 const NAMES: usize = 4;
-/// A file of ours that is older than this was left by a host that died. No write takes this long.
+/// A temporary file that is older than this was left by a host that died. No write takes this long.
 const LEFT_BEHIND_SECONDS: i64 = 15 * 60;
 
-/// A file on its way to its name.
+/// A file that has not got its final name.
 pub(super) struct TemporaryFile {
     dir: Arc<Dir>,
     file: File,
-    /// Its name for the moment.
+    /// Its temporary name.
     name: Option<OsString>,
     names: [OsString; NAMES],
 }
 
 impl TemporaryFile {
-    /// A new file in `dir` that is to be called `target`.
+    /// A new file in `dir` that will be named `target`.
     pub(super) fn new(dir: &Arc<Dir>, target: &OsStr, mode: Mode) -> io::Result<Self> {
         let names = names_for(target);
         match open_unnamed(dir, mode)? {
@@ -78,7 +78,7 @@ impl TemporaryFile {
         self.file.sync_all()
     }
 
-    /// Takes over `name`, whatever has it.
+    /// Takes `name`, and replaces any file with it.
     pub(super) fn take_over(&mut self, name: &OsStr) -> rustix::io::Result<()> {
         let own = match self.name.take() {
             Some(own) => own,
@@ -96,7 +96,7 @@ impl TemporaryFile {
         Ok(())
     }
 
-    /// Takes `name`, which nobody may have.
+    /// Takes `name`. Fails if a file has it.
     pub(super) fn take_new(&mut self, name: &OsStr) -> rustix::io::Result<()> {
         match &self.name {
             None => link_unnamed(&self.file, &self.dir, name),
@@ -108,8 +108,8 @@ impl TemporaryFile {
         }
     }
 
-    /// Removes what was left by hosts that died at this file. The age is told by the file system's own clock, on
-    /// which this file was made just now.
+    /// Removes temporary files that dead hosts left for this name. Their age is measured with the file system's own
+    /// clock, from this new file.
     fn sweep(&self) {
         if let Ok(now) = fstat(&self.file) {
             self.sweep_at(now.st_ctime);
@@ -141,7 +141,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Short whatever the final name is, which may be as long as names can be.
+/// The temporary names for a final name. They are short for any final name, which may have the maximal length.
 fn names_for(target: &OsStr) -> [OsString; NAMES] {
     let digest = digest::of_bytes(target.as_bytes());
     std::array::from_fn(|number| format!(".toolpost-{}.{number}.tmp", &digest[..16]).into())
@@ -188,7 +188,7 @@ mod tests {
 
     const MODE: Mode = Mode::RWXU;
 
-    /// Both kinds of file: without a name, and with one where the file system has no others.
+    /// Both kinds of files: without a name, and with one as on file systems without nameless files.
     fn both(dir: &Arc<Dir>, target: &str) -> [TemporaryFile; 2] {
         let unnamed = TemporaryFile::new(dir, OsStr::new(target), MODE).unwrap();
         [
@@ -242,7 +242,7 @@ mod tests {
         assert!(first_free(&[], |_| openat(&*dir, "x", OFlags::RDONLY, MODE)).is_err());
     }
 
-    /// The change time of a file cannot be set, so it is the other side of the comparison that is moved.
+    /// A test cannot set a file's change time, so it moves the other side of the comparison.
     #[test]
     fn only_old_files_of_ours_are_swept() {
         let (_held, dir) = directory();

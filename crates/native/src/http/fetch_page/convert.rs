@@ -1,5 +1,4 @@
-//! From a page to something readable: one pass over its tokens, with a stack of open elements that cannot grow
-//! beyond a bound.
+//! Converts a page to readable text in one pass over its tokens, with a bounded stack of open elements.
 
 mod opening;
 
@@ -15,41 +14,41 @@ use super::{
     writer::{PageTextStyle, PageTextWriter, TextGap},
 };
 
-/// Open elements that are remembered. Deeper ones still have their text read.
+/// The most open elements that are tracked. The text of deeper ones is still read.
 const MAX_DEPTH: usize = 128;
-/// Tables within tables that are kept apart.
+/// The most nested tables that are kept apart.
 const MAX_TABLES: usize = 4;
-/// Most that a page is turned into: long addresses and margins could make a page grow a thousandfold.
+/// The largest output: long addresses and margins could make a page grow a thousandfold.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
-/// The longest address of a link or of the page itself: a page could otherwise have a long one put before each of its
+/// The longest address of a link or of the page. A page could otherwise put a long base address before each of its
 /// links.
 const MAX_LINK: usize = 8 * 1024;
-/// How many tokens lie between two looks at the clock.
+/// Tokens between two checks of the clock.
 const LOOK_EVERY: usize = 1024;
-/// A page whose main part has less text than this is shown whole.
+/// A page with a shorter main part is shown whole.
 const MAIN_CHARS: usize = 200;
 
-/// A page for reading.
+/// A converted page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ConvertedPage {
     pub(super) title: Option<String>,
     pub(super) text: String,
-    /// The page would have become larger than is allowed.
+    /// Whether the output reached its limit.
     pub(super) cut: bool,
 }
 
-/// The page took longer than there was time.
+/// The conversion ran out of time.
 #[derive(Debug)]
 pub(super) struct OutOfTime;
 
-/// Which part of a page is taken.
+/// The part of a page that is converted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PageScope {
     Main,
     Whole,
 }
 
-/// Turns a page into Markdown or text. What is in its `<main>` is taken where that is worth it.
+/// Converts a page to Markdown or text. Only its `<main>` is taken if that is long enough.
 pub(super) fn convert(
     html: &str,
     base: &Url,
@@ -70,17 +69,17 @@ pub(super) fn convert(
     Ok(whole.finish())
 }
 
-/// An element that is open, and what its end has to do.
+/// An open element, and the action at its end.
 struct OpenElement {
     element: HtmlElement,
     end: ElementEndAction,
 }
 
 enum ElementEndAction {
-    /// Just a gap.
+    /// Only a gap.
     Gap(TextGap),
     Nothing,
-    /// What is inside is not shown.
+    /// Its content is not shown.
     Noise,
     Main,
     Mark(&'static str),
@@ -111,7 +110,7 @@ struct HtmlConverter {
     part: PageScope,
     writer: PageTextWriter,
     stack: Vec<OpenElement>,
-    /// Elements that were opened beyond the stack's bound.
+    /// Elements that were opened beyond the limit of the stack.
     beyond: usize,
     noise: usize,
     main: usize,
@@ -233,7 +232,7 @@ impl HtmlConverter {
             }
             return;
         }
-        // An end inside a cell does not reach what is around its table.
+        // An end tag inside a cell does not close elements around its table.
         let of_table = matches!(
             element.role,
             ElementRole::Table
@@ -248,7 +247,7 @@ impl HtmlConverter {
         self.end_last(|open| open == element, barrier);
     }
 
-    /// Ends what the start of an element of this role ends, such as an open paragraph.
+    /// Closes the elements that the start of this role implicitly ends, such as an open paragraph.
     fn end_implied(&mut self, role: ElementRole) {
         use ElementRole::{
             Bullets, Cell, Definition, HeadCell, Heading, Item, Link, Numbers, Quote, Row,
@@ -284,7 +283,7 @@ impl HtmlConverter {
         }
     }
 
-    /// Ends the innermost open element that is wanted, with all inside it, unless a barrier stands before it.
+    /// Closes the innermost matching element with everything in it, unless a barrier is in between.
     fn end_last(
         &mut self,
         wanted: impl Fn(HtmlElement) -> bool,

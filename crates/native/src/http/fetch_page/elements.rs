@@ -1,15 +1,15 @@
-//! What the elements of a page are for.
+//! The roles of HTML elements.
 
-/// What an element means for a reader.
+/// The role of an element for a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElementRole {
-    /// Begins a new block and means nothing else.
+    /// Begins a new block and has no other role.
     Block,
-    /// The page's own content, as opposed to what is around it on every page.
+    /// The page's own content, without the parts around it that every page has.
     Main,
-    /// Content that stands for itself; what looks like a page's footer inside is part of it.
+    /// Self-contained content; a footer in it belongs to it.
     Article,
-    /// The end of a page, unless it is the end of an article.
+    /// The end of a page, unless it is in an article.
     Footer,
     Paragraph,
     /// A heading of this level.
@@ -25,7 +25,7 @@ pub(super) enum ElementRole {
     Definition,
     /// A quotation.
     Quote,
-    /// Text whose line breaks count.
+    /// Text with line breaks that count.
     Preformatted,
     /// Code within a line.
     Code,
@@ -36,7 +36,7 @@ pub(super) enum ElementRole {
     /// Text that was deleted.
     Deleted,
     Link,
-    /// Part of a line that means nothing else. Remembered, so that ends find their starts.
+    /// A part of a line without another role. It is tracked, so that end tags find their starts.
     Inline,
     Table,
     /// A row of a table.
@@ -50,20 +50,20 @@ pub(super) enum ElementRole {
     Noise,
     /// A line break.
     Break,
-    /// A line across.
+    /// A horizontal line.
     Rule,
     Image,
-    /// Where relative links start from.
+    /// The base of relative links.
     Base,
 }
 
 impl ElementRole {
-    /// Whether the element has no content, and so no end.
+    /// Whether the element has no content, and so no end tag.
     pub(super) fn is_void(self) -> bool {
         matches!(self, Self::Break | Self::Rule | Self::Image | Self::Base)
     }
 
-    /// Whether the element starts a line of its own, and so ends an open paragraph.
+    /// Whether the element starts a new line, and so ends an open paragraph.
     pub(super) fn is_block(self) -> bool {
         !self.is_void()
             && !matches!(
@@ -79,7 +79,7 @@ impl ElementRole {
     }
 }
 
-/// An element that is known, by its place in the table.
+/// A known element, by its index in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HtmlElement {
     place: usize,
@@ -87,7 +87,7 @@ pub(super) struct HtmlElement {
 }
 
 impl HtmlElement {
-    /// By name, in any case. Elements nobody knows are as if they were not there.
+    /// The element of a name, in any case. Unknown elements are ignored.
     pub(super) fn named(name: &str) -> Option<Self> {
         // The longest name has ten letters.
         if name.len() > 10 {

@@ -4,10 +4,10 @@ use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 use encoding_rs::WINDOWS_1252;
 
-/// Longest name there is a character for.
+/// The longest known name.
 const NAME_BYTES: usize = 16;
 
-/// The text with its references resolved. What is no reference stays as it is.
+/// The text with its references resolved. Other text stays as it is.
 pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find('&') else {
         return text.into();
@@ -27,7 +27,7 @@ pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     resolved.into()
 }
 
-/// The character that a reference stands for, and how long the reference is behind its `&`.
+/// The character of a reference, and the length of the reference after its `&`.
 fn reference(text: &str) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         let (digits, radix, head) = match number.strip_prefix(['x', 'X']) {
@@ -40,7 +40,7 @@ fn reference(text: &str) -> Option<(char, usize)> {
             .count();
         let end = head + count + usize::from(digits.as_bytes().get(count) == Some(&b';'));
         let value = u32::from_str_radix(digits.get(..count)?, radix);
-        // No digits are no reference; too many are a character that does not exist.
+        // Without digits it is not a reference; with too many it is a character that does not exist.
         return (count > 0).then(|| (numbered(value.unwrap_or(u32::MAX)), end));
     }
     let count = text
@@ -52,7 +52,7 @@ fn reference(text: &str) -> Option<(char, usize)> {
     if text.as_bytes().get(count) == Some(&b';') {
         return Some((named(name)?, count + 1));
     }
-    // These few are written without the semicolon often enough to be read so.
+    // These few often lack the semicolon.
     let bare = ["amp", "lt", "gt", "quot", "nbsp", "copy", "reg"]
         .into_iter()
         .find(|bare| *bare == name)?;
@@ -61,7 +61,7 @@ fn reference(text: &str) -> Option<(char, usize)> {
 
 fn numbered(value: u32) -> char {
     match value {
-        // Pages that say Latin-1 and mean Windows.
+        // Pages that declare Latin-1 and use Windows-1252.
         0x80..=0x9f => {
             let byte = [u8::try_from(value).unwrap_or(b'?')];
             let (text, _) = WINDOWS_1252.decode_without_bom_handling(&byte);
@@ -84,7 +84,7 @@ fn named(name: &str) -> Option<char> {
     TABLE.get(name).copied()
 }
 
-/// Names and code points: all of HTML 4, and of the later ones those that pages use.
+/// Names and code points: all of HTML 4, and the common ones of later versions.
 const NAMES: &str = "\
     AElig c6 Aacute c1 Acirc c2 Agrave c0 Alpha 391 Aring c5 Atilde c3 Auml c4 Beta 392 Cacute 106 \
     Ccaron 10c Ccedil c7 Chi 3a7 Dagger 2021 Delta 394 ETH d0 Eacute c9 Ecirc ca Egrave c8 Epsilon 395 \

@@ -1,19 +1,19 @@
-//! Tables: those that hold data become rows, those that only place things on the screen become blocks.
+//! Tables: data tables become rows, layout tables become blocks.
 
 use super::writer::{PageTextStyle, PageTextWriter, TextGap};
 
-/// Most columns kept; what is beyond joins the last.
+/// The most columns; further ones are joined to the last.
 const MAX_COLUMNS: usize = 64;
-/// A cell with more than this is no datum.
+/// A cell with more characters is not data.
 const CELL_CHARS: usize = 600;
 
 /// A table that is being read.
 #[derive(Default)]
 pub(super) struct HtmlTable {
     rows: Vec<Vec<String>>,
-    /// What was written to before the open cell.
+    /// The writer outside of the open cell.
     outside: Option<PageTextWriter>,
-    /// Bytes of the cells so far: they share the room of what the table is written to.
+    /// Bytes of the cells so far. They count towards the room of the writer outside.
     held: usize,
     holds_table: bool,
 }
@@ -23,7 +23,7 @@ impl HtmlTable {
         self.rows.push(Vec::new());
     }
 
-    /// Begins a cell, with a writer of its own, unless one is open.
+    /// Begins a cell with a writer of its own, unless one is open.
     pub(super) fn open_cell(&mut self, writer: &mut PageTextWriter) -> bool {
         if self.outside.is_some() {
             return false;
@@ -60,7 +60,7 @@ impl HtmlTable {
         }
     }
 
-    /// Another table stands in the open cell.
+    /// The open cell contains another table.
     pub(super) fn mark_nested(&mut self) {
         self.holds_table = true;
     }

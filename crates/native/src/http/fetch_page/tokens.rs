@@ -1,41 +1,40 @@
-//! HTML cut into text and tags, in one pass and without a tree.
+//! Splits HTML into text and tags in one pass and without a tree.
 //!
-//! A tree is what makes hostile pages expensive: a hundred thousand nested elements, or one tag with as many
-//! attributes, keep a conforming parser busy for minutes. Here every byte is looked at a bounded number of times
-//! and nothing is remembered; attributes are searched for only where one is wanted.
+//! A tree makes hostile pages expensive: a hundred thousand nested elements, or one tag with as many attributes, keep a
+//! conforming parser busy for minutes. Here every byte is read a bounded number of times and nothing is stored;
+//! attributes are parsed only when one is needed.
 
 use super::entities::decoded;
 
 /// A piece of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HtmlToken<'a> {
-    /// Text, with references still in it.
+    /// Text with unresolved references.
     Text(&'a str),
     /// The start of an element.
     Start(HtmlStartTag<'a>),
-    /// The end of one.
+    /// The end of an element.
     End(&'a str),
-    /// Content of an element in which tags mean nothing, such as a title or a script. References count in some.
+    /// Content of an element without tags in it, such as a title or a script. Some of them have references.
     Raw { name: &'a str, text: &'a str },
 }
 
 /// A start tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HtmlStartTag<'a> {
-    /// As written: upper case counts as lower.
+    /// The name as written; case is ignored.
     pub(super) name: &'a str,
     attributes: &'a str,
 }
 
-/// Elements whose content is not markup.
+/// Elements with content that is not markup.
 const RAW: [&str; 8] = [
     "script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes",
 ];
 
-/// Cuts a page into pieces.
 pub(super) struct HtmlTokenizer<'a> {
     rest: &'a str,
-    /// The start tag before was of an element whose content is not markup.
+    /// The element whose raw content comes next.
     raw: Option<&'a str>,
 }
 
@@ -47,7 +46,7 @@ impl<'a> HtmlTokenizer<'a> {
         }
     }
 
-    /// Takes everything up to `at` and gives it.
+    /// Consumes and returns everything up to `at`.
     fn take(&mut self, at: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(at.min(self.rest.len()));
         self.rest = rest;
@@ -74,7 +73,7 @@ impl<'a> HtmlTokenizer<'a> {
         self.take(self.rest.len())
     }
 
-    /// What begins with `<`, if it is a tag or something that is not shown; `None` if it is just the character.
+    /// A tag, or markup that is not shown; `None` if the `<` is only a character.
     fn markup(&mut self) -> Option<Option<HtmlToken<'a>>> {
         let bytes = self.rest.as_bytes();
         match bytes.get(1)? {
@@ -104,7 +103,7 @@ impl<'a> HtmlTokenizer<'a> {
                 let name = self.name();
                 let end = attributes_end(self.rest);
                 let attributes = self.take(end);
-                // A tag that the page ends in is not a tag.
+                // An unfinished tag at the end of the page is not a tag.
                 if self.rest.is_empty() {
                     return Some(None);
                 }
@@ -163,8 +162,8 @@ impl<'a> Iterator for HtmlTokenizer<'a> {
 }
 
 fn comment_end(text: &str) -> usize {
-    // `<!-->` and `<!--->` are whole comments. One search for both ends: a search for an end that never comes would
-    // go through the whole page for every comment.
+    // `<!-->` and `<!--->` are complete comments. One search covers both ends: a separate search for a missing end
+    // would read the whole page for every comment.
     let mut at = 2;
     while let Some(found) = text[at..].find("--") {
         let after = &text[at + found + 2..];
@@ -180,7 +179,7 @@ fn comment_end(text: &str) -> usize {
     text.len()
 }
 
-/// Where the attributes of a tag end: at a `>` outside of quotes, and quotes count only behind a `=`.
+/// The end of a tag's attributes: a `>` outside of quotes. Quotes count only after a `=`.
 fn attributes_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -206,12 +205,11 @@ fn attributes_end(text: &str) -> usize {
 }
 
 impl HtmlStartTag<'_> {
-    /// Whether there is anything to search.
     pub(super) fn has_attributes(&self) -> bool {
         !self.attributes.is_empty()
     }
 
-    /// The value of an attribute, references resolved.
+    /// The value of an attribute, with references resolved.
     pub(super) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;
         loop {
@@ -219,7 +217,7 @@ impl HtmlStartTag<'_> {
             if rest.is_empty() {
                 return None;
             }
-            // A `=` in front is part of the name, as browsers have it.
+            // A leading `=` is part of the name, as in browsers.
             let first = rest.chars().next().map_or(1, char::len_utf8);
             let end =
                 rest[first..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
@@ -233,7 +231,7 @@ impl HtmlStartTag<'_> {
     }
 }
 
-/// The value behind a name, if there is one, and what follows it.
+/// The value after a name, if there is one, and the rest.
 fn attribute_value(text: &str) -> (&str, &str) {
     let Some(value) = text.trim_start().strip_prefix('=') else {
         return ("", text);
@@ -253,7 +251,7 @@ fn attribute_value(text: &str) -> (&str, &str) {
     }
 }
 
-/// The charset a page names in a `<meta>`.
+/// The charset in a page's `<meta>`.
 pub(in crate::http) fn meta_charset(head: &str) -> Option<String> {
     HtmlTokenizer::new(head).find_map(|token| {
         let HtmlToken::Start(tag) = token else {

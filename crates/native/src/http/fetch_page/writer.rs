@@ -1,23 +1,23 @@
-//! Writes Markdown or plain text: blocks with a line between them, lists and quotations with their marks at the
-//! start of each line, spaces where the page has any amount of white space.
+//! Writes Markdown or plain text: a blank line between blocks, marks of lists and quotations at the start of each line,
+//! and one space for any white space.
 
-/// The deepest nesting of lists and quotations that lines are marked for. Beneath, lines look like those above: a
-/// page could otherwise make a thousand characters of each of its own.
+/// The deepest nesting with marks for lists and quotations. Deeper lines get the marks of this level: a page could
+/// otherwise turn each of its lines into a thousand characters.
 const MARKED_LEVELS: usize = 12;
 
-/// How marks are written.
+/// The style of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageTextStyle {
     /// As Markdown.
     Markdown,
-    /// Not at all, lists excepted.
+    /// Without marks, except those of lists.
     Text,
 }
 
-/// What stands at the beginning of lines.
+/// The marks at the beginning of lines.
 enum LineMargin {
     Quote,
-    /// An item of a list, whose mark is written once.
+    /// An item of a list; its mark is written once.
     Item {
         mark: Option<String>,
         width: usize,
@@ -30,7 +30,7 @@ struct OpenMarkdownMarkup {
     written: bool,
 }
 
-/// What is wanted between the text so far and the next.
+/// The gap between the text so far and the next text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TextGap {
     None,
@@ -39,8 +39,8 @@ pub(super) enum TextGap {
     Blank,
 }
 
-/// Text that has room for so much. What goes beyond is left out: a line of a page can have a margin of hundreds of
-/// characters, so that looking at the size only between elements would come too late.
+/// Text with a size limit; further text is left out. The limit is checked at every write: a line of a page can have a
+/// margin of hundreds of characters, so a check between elements would come too late.
 struct BoundedText {
     text: String,
     room: usize,
@@ -65,12 +65,12 @@ pub(super) struct PageTextWriter {
     gap: TextGap,
     margins: Vec<LineMargin>,
     marks: Vec<OpenMarkdownMarkup>,
-    /// How many elements are open that hold a single line: headings, links, cells.
+    /// The number of open elements that must stay on a single line: headings, links, cells.
     single_line: usize,
 }
 
 impl PageTextWriter {
-    /// `room` is how many bytes may be written.
+    /// `room` is the most bytes that are written.
     pub(super) fn new(style: PageTextStyle, room: usize) -> Self {
         Self {
             style,
@@ -86,17 +86,17 @@ impl PageTextWriter {
         }
     }
 
-    /// How many bytes may still be written.
+    /// The bytes that may still be written.
     pub(super) fn room(&self) -> usize {
         self.out.room
     }
 
-    /// Whether something was left out.
+    /// Whether text was left out.
     pub(super) fn is_full(&self) -> bool {
         self.out.is_full
     }
 
-    /// Notes that something was left out of what is written next.
+    /// Notes that a part of the next text was left out.
     pub(super) fn mark_full(&mut self) {
         self.out.is_full = true;
     }
@@ -107,20 +107,20 @@ impl PageTextWriter {
         text
     }
 
-    /// Asks for a gap before whatever comes next.
+    /// Requests a gap before the next text.
     pub(super) fn gap(&mut self, gap: TextGap) {
         if gap >= TextGap::Line && self.single_line > 0 {
             self.gap = self.gap.max(TextGap::Space);
             return;
         }
         if gap >= TextGap::Line {
-            // A mark does not reach over lines; it is written again where the text goes on.
+            // A mark must not extend over several lines; it is written again where the text goes on.
             for mark in self.marks.iter_mut().rev().filter(|mark| mark.written) {
                 self.out.push_str(mark.text);
                 mark.written = false;
             }
         }
-        // The first paragraph of an item stands beside the item's mark.
+        // The first paragraph of an item is beside the item's mark.
         let beside_mark = matches!(
             self.margins.last(),
             Some(LineMargin::Item { mark: Some(_), .. })
@@ -133,7 +133,7 @@ impl PageTextWriter {
         self.gap = self.gap.max(gap);
     }
 
-    /// Ends the line; the second time, leaves one blank.
+    /// Ends the line; the second time, leaves a blank line.
     pub(super) fn break_line(&mut self) {
         let gap = if self.gap >= TextGap::Line {
             TextGap::Blank
@@ -163,7 +163,7 @@ impl PageTextWriter {
         }
     }
 
-    /// Writes text as it is, within a line.
+    /// Writes text unchanged, within a line.
     pub(super) fn exact(&mut self, text: &str) {
         self.make_gap();
         for mark in self.marks.iter_mut().filter(|mark| !mark.written) {
@@ -173,7 +173,7 @@ impl PageTextWriter {
         self.out.push_str(text);
     }
 
-    /// Writes lines as they are, each behind the margin.
+    /// Writes lines unchanged, each after the margin.
     pub(super) fn lines(&mut self, text: &str) {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
@@ -242,7 +242,7 @@ impl PageTextWriter {
         self.gap(gap);
     }
 
-    /// Begins a mark, which is written when there is something to mark.
+    /// Begins a mark, which is written when there is text to mark.
     pub(super) fn open_mark(&mut self, text: &'static str) {
         self.marks.push(OpenMarkdownMarkup {
             text,
@@ -250,7 +250,7 @@ impl PageTextWriter {
         });
     }
 
-    /// Ends the mark that was begun last; says whether it was written.
+    /// Ends the mark that was begun last, and returns whether it was written.
     pub(super) fn close_mark(&mut self, end: &str) -> bool {
         let written = self.marks.pop().is_some_and(|mark| mark.written);
         if written {
@@ -267,7 +267,7 @@ impl PageTextWriter {
         self.single_line = self.single_line.saturating_sub(1);
     }
 
-    /// Whether breaks are just spaces here.
+    /// Whether line breaks are spaces here.
     pub(super) fn in_line(&self) -> bool {
         self.single_line > 0
     }

@@ -1,4 +1,4 @@
-//! The arguments of a request, and the request made of them. No I/O.
+//! The arguments of a request, and the request that is built from them. No I/O.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use toolpost_processes::{Credential, HttpTarget, PrivateTarget, TargetRefusal, s
 
 use crate::http::request_headers::{self, HeaderError};
 
-/// Most bytes of a body that is sent.
+/// The largest body of a request.
 const BODY_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ fn default_seconds() -> u64 {
     30
 }
 
-/// `"json": null` is a body, and a missing `json` is none.
+/// `"json": null` is a body; a missing `json` is none.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
@@ -108,7 +108,7 @@ impl RequestMethod {
         }
     }
 
-    /// Whether it changes nothing, as far as the standard goes.
+    /// Whether the method changes nothing, according to the standard.
     pub(super) fn is_safe(self) -> bool {
         self.of_http().is_safe()
     }
@@ -142,7 +142,7 @@ impl HttpParameterScalar {
     }
 }
 
-/// One pair for each value.
+/// One pair per value.
 fn pairs(
     parameters: &BTreeMap<String, HttpParameterValue>,
 ) -> impl Iterator<Item = (&str, String)> {
@@ -247,7 +247,7 @@ impl HttpRequestError {
 }
 
 impl Arguments {
-    /// Where the request goes, query included.
+    /// The target of the request, with its query.
     pub(super) fn target(&self, private: &[PrivateTarget]) -> Result<HttpTarget, HttpRequestError> {
         let target = HttpTarget::parse(&self.url, private).map_err(HttpRequestError::Target)?;
         if self.query.is_empty() {
@@ -262,7 +262,7 @@ impl Arguments {
         Ok(request_headers::read(&self.headers)?)
     }
 
-    /// The body, and the header that says what it is.
+    /// The body, with the header for its type.
     pub(super) fn body(
         &self,
         headers: &mut HeaderMap,
@@ -308,7 +308,7 @@ impl Arguments {
         Ok(Some(content.into_bytes()))
     }
 
-    /// The credential the call names, if it may be used for the target.
+    /// The credential that the call names, if it may be used for the target.
     pub(super) fn credential<'c>(
         &self,
         target: &HttpTarget,
@@ -340,7 +340,7 @@ impl Arguments {
         }
     }
 
-    /// How many bytes are taken: what the caller says, or `usual`, but never more than `most`.
+    /// The limit on bytes: the caller's, or `usual`, but at most `most`.
     pub(super) fn limit(&self, usual: u64, most: u64) -> u64 {
         self.max_bytes.unwrap_or(usual).min(most)
     }

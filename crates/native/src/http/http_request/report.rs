@@ -1,4 +1,4 @@
-//! What came back, for the model and for programs.
+//! The report of a response, for the model and for programs.
 
 use std::collections::BTreeMap;
 
@@ -27,15 +27,15 @@ mod scrub;
 
 use self::{indent::indented, scrub::CredentialScrubber};
 
-/// Most headers told.
+/// The most headers.
 const MAX_HEADERS: usize = 60;
-/// Most characters of one header told.
+/// The most characters of one header.
 const HEADER_CHARS: usize = 1_000;
-/// How much is given of a body that is neither text nor an image.
+/// How much is shown of a body that is neither text nor an image.
 const HEAD_BYTES: usize = 1024;
-/// JSON up to this size is also given as a value.
+/// JSON up to this size is also returned as a value.
 const JSON_BYTES: usize = 256 * 1024;
-/// Headers that the text for the model has; the structured result has all.
+/// The headers in the text for the model; the structured result has all.
 const TOLD: [&str; 10] = [
     "content-type",
     "content-disposition",
@@ -86,7 +86,7 @@ pub(super) struct RequestResult {
     notes: Vec<String>,
 }
 
-/// An answer that is being told.
+/// A response that is being reported.
 pub(super) struct HttpResponseReport<'c> {
     status: StatusCode,
     result: RequestResult,
@@ -140,7 +140,7 @@ impl<'c> HttpResponseReport<'c> {
         self.result.notes.push(note);
     }
 
-    /// Whether the answer says that its body is an image.
+    /// Whether the media type is an image.
     pub(super) fn is_image(&self) -> bool {
         self.result
             .media_type
@@ -148,7 +148,7 @@ impl<'c> HttpResponseReport<'c> {
             .is_some_and(|said| said.starts_with("image/"))
     }
 
-    /// What the answer says its body is.
+    /// The media type of the body.
     pub(super) fn media_type(&self) -> &str {
         self.result
             .media_type
@@ -156,7 +156,7 @@ impl<'c> HttpResponseReport<'c> {
             .unwrap_or("application/octet-stream")
     }
 
-    /// Whether of a body, read whole, only the beginning is given: it is neither text nor an image.
+    /// Whether only the beginning of a complete body is shown, because it is neither text nor an image.
     pub(super) fn shows_only_the_head_of(&self, bytes: &[u8]) -> bool {
         bytes.len() > HEAD_BYTES
             && !charset::is_text(
@@ -167,7 +167,7 @@ impl<'c> HttpResponseReport<'c> {
             && image_type(bytes).is_none()
     }
 
-    /// The body is in a file.
+    /// The output for a body that was saved to a file.
     pub(super) fn saved(mut self, saved: SavedFile) -> Result<ToolOutput, ToolFailure> {
         let new = if saved.created { " (new)" } else { "" };
         let note = format!("saved {} bytes to {}{new}", saved.bytes, saved.path);
@@ -178,7 +178,7 @@ impl<'c> HttpResponseReport<'c> {
         self.output(None, None)
     }
 
-    /// The body is here, up to some limit. `most` is the limit that no call goes beyond.
+    /// The output for a body that was read up to some limit. `most` is the limit of any call.
     pub(super) fn shown(
         mut self,
         body: HttpResponseBody,
@@ -263,7 +263,7 @@ impl<'c> HttpResponseReport<'c> {
         if !charset::is_json(self.result.media_type.as_deref()) || !whole {
             return text;
         }
-        // A larger value is only looked through: it could take a hundred times the memory of its text.
+        // A larger value is only validated, because it could take a hundred times the memory of its text.
         let read = match text.len() <= JSON_BYTES {
             true => serde_json::from_str::<Value>(&text).map(Some),
             false => serde_json::from_str::<IgnoredAny>(&text).map(|_| None),
@@ -355,8 +355,8 @@ fn host(url: &str) -> &str {
     url.split('/').nth(2).unwrap_or_default()
 }
 
-/// The headers, bounded. Of cookies only the names are told: the rest is a key to somebody's session, and there is
-/// no jar here that would need it.
+/// The headers, bounded. Only the names of cookies are shown: their values open a session, and this client has no
+/// cookie jar that would need them.
 fn told_headers(
     headers: &HeaderMap,
     scrubber: &CredentialScrubber<'_>,
@@ -391,7 +391,7 @@ fn told_headers(
     told
 }
 
-/// The kinds of images that models can look at, by their first bytes.
+/// The media types of images that models can see, by the first bytes.
 fn image_type(bytes: &[u8]) -> Option<&'static str> {
     const MAGIC: [(&[u8], &str); 4] = [
         (b"\x89PNG\r\n\x1a\n", "image/png"),

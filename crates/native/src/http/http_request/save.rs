@@ -1,4 +1,4 @@
-//! `save_to`: the body goes into a file as it comes.
+//! `save_to`: writes the body to a file as it arrives.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     http::body::IncomingBody,
 };
 
-/// How much is gathered before it is written.
+/// How much is buffered before a write.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// A file that waits for its content.
@@ -21,7 +21,7 @@ pub(super) struct ResponseFileSave {
     context: CallContext,
 }
 
-/// Finds the place for the file, so that a request whose answer has nowhere to go is never sent.
+/// Finds the place for the file, so that no request is sent without a place for its response.
 pub(super) async fn begin(
     workspace: &Arc<Workspace>,
     path: &str,
@@ -43,8 +43,8 @@ pub(super) async fn begin(
 }
 
 impl ResponseFileSave {
-    /// Takes the whole body in and gives the file its name. A body over the limit leaves no file: half of one is
-    /// worse than none.
+    /// Writes the whole body and gives the file its name. A body over the limit leaves no file, because a partial file
+    /// would be worse than none.
     pub(super) async fn run(
         mut self,
         mut incoming: IncomingBody<'_>,

@@ -1,9 +1,9 @@
-//! Keeps a search within time although a single look of the engine cannot be interrupted.
+//! Keeps a search within its time, although a single search of the engine cannot be interrupted.
 //!
-//! The engine takes linear time, but the factor is the size of the compiled expression: `[ab]*a[ab]{200}c` is
-//! small and takes a microsecond a byte on lines made for it. So text is given to the engine in pieces of whole
-//! lines, with a look at the clock in between, and a line that is too long for an expression of its size is
-//! passed over and counted.
+//! The engine takes linear time, but the factor is the size of the compiled expression: `[ab]*a[ab]{200}c` is small and
+//! takes a microsecond per byte on lines that are made for it. The engine therefore gets text in pieces of whole lines,
+//! with a check of the clock in between, and a line that is too long for an expression of its size is skipped and
+//! counted.
 
 use std::cell::Cell;
 
@@ -13,25 +13,25 @@ use grep_regex::RegexMatcher;
 use super::expression::SearchExpression;
 use crate::search::watch::SearchStopSignal;
 
-/// How much text the engine is given at once, where lines are shorter.
+/// How much text the engine gets at once, if lines are shorter.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// What a search counts for at least, however early it finds something.
+/// The least that a search counts, however early it finds a match.
 const SEARCH_BYTES: usize = 64;
 
-/// One thread's way to the engine.
+/// One thread's access to the engine.
 pub(super) struct CarefulMatcher<'c> {
-    /// A copy of its own: threads that share one would wait for its caches.
+    /// A copy per thread: threads that share an engine would wait for its caches.
     engine: RegexMatcher,
     multiline: bool,
     longest_line: usize,
     watch: &'c SearchStopSignal<'c>,
     long_lines: Cell<u64>,
-    /// Bytes the engine was through since the last look at the clock.
+    /// Bytes that the engine has read since the last check of the clock.
     since_look: Cell<usize>,
 }
 
-/// The search is over.
+/// The search ended early.
 #[derive(Debug, thiserror::Error)]
 #[error("the search is over")]
 pub(super) struct SearchEnd;
@@ -48,12 +48,12 @@ impl<'c> CarefulMatcher<'c> {
         }
     }
 
-    /// How many lines were passed over so far.
+    /// The number of skipped lines so far.
     pub(super) fn long_lines(&self) -> u64 {
         self.long_lines.get()
     }
 
-    /// Gives `text` from `at` on to `search`, piece by piece, until it finds something and says where.
+    /// Passes `text` from `at` on to `search` in pieces, until `search` returns a match and its position.
     fn in_pieces<T>(
         &self,
         text: &[u8],
@@ -62,7 +62,8 @@ impl<'c> CarefulMatcher<'c> {
     ) -> Result<Option<T>, SearchEnd> {
         let piece = PIECE_BYTES.min(self.longest_line);
         while at < text.len() {
-            // Where every line matches there is a search a line, and a look each time would take longer than that.
+            // If every line matches, there is one search per line, and a check of the clock at each would take longer
+            // than the search itself. So only the bytes since the last check count.
             if self.since_look.get() >= piece {
                 self.since_look.set(0);
                 if !self.watch.look() {
@@ -87,7 +88,7 @@ impl<'c> CarefulMatcher<'c> {
             }
             at = end;
         }
-        // The engine has its say on text that is empty.
+        // An empty text is searched, too: some expressions match it.
         Ok(if text.is_empty() {
             search(at, at).map(|(found, _)| found)
         } else {
@@ -105,7 +106,7 @@ impl Matcher for CarefulMatcher<'_> {
     type Error = SearchEnd;
 
     fn find_at(&self, text: &[u8], at: usize) -> Result<Option<Match>, SearchEnd> {
-        // The engine's type of error has no value.
+        // The engine's error type has no values.
         let find = |at: usize, end: usize| self.engine.find_at(&text[..end], at).ok().flatten();
         if self.multiline {
             return if self.watch.look() {

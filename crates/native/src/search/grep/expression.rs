@@ -1,17 +1,17 @@
-//! The regular expression of a call, within limits. The engine takes linear time, whatever the expression.
+//! The regular expression of a call, within limits. The engine takes linear time for any expression.
 
 use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use toolpost_model::InputRefusal;
 use toolpost_processes::shown;
 
-/// Longest expression taken, in bytes.
+/// The longest expression, in bytes.
 const MAX_BYTES: usize = 10_000;
-/// How deep groups may be nested.
+/// The deepest nesting of groups.
 const MAX_NESTING: u32 = 100;
-/// How large the compiled expression may become, and the longest text that one of that size is given in one piece.
-/// In the worst case the time for each byte grows with the size (measured: 3.4 µs a byte at 18 KiB), so that the
-/// product of the two stands for a few seconds.
+/// The size of the compiled expression, and the longest text for one of that size in one piece. In the worst case the
+/// time per byte grows with the size (measured: 3.4 µs per byte at 18 KiB), so that the product of the two amounts to a
+/// few seconds.
 const COMPILED: [(usize, usize); 6] = [
     (4 << 10, HELD_BYTES),
     (16 << 10, 2 << 20),
@@ -20,17 +20,17 @@ const COMPILED: [(usize, usize); 6] = [
     (1 << 20, 32 << 10),
     (5 << 20, 8 << 10),
 ];
-/// How much each thread may keep of states that were met.
+/// The most cached states of each thread, in bytes.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Longest line, and with `multiline` the largest file, that is ever held. Each thread may hold that much.
+/// The longest line, and with `multiline` the largest file, in memory. Each thread may hold that much.
 pub(super) const HELD_BYTES: usize = 8 << 20;
 
-/// What to look for.
+/// A compiled expression.
 pub(in crate::search) struct SearchExpression {
     pub(super) engine: RegexMatcher,
     pub(super) multiline: bool,
-    /// The longest line, and with `multiline` the largest file, it is used on.
+    /// The longest line, and with `multiline` the largest file, that it is applied to.
     pub(super) longest_text: usize,
 }
 
@@ -56,7 +56,7 @@ impl ExpressionError {
     }
 }
 
-/// How the text of a pattern is to be understood.
+/// How the text of a pattern is interpreted.
 #[derive(Clone, Copy)]
 pub(in crate::search) struct ExpressionOptions {
     pub(in crate::search) literal: bool,
@@ -64,7 +64,6 @@ pub(in crate::search) struct ExpressionOptions {
     pub(in crate::search) multiline: bool,
 }
 
-/// Compiles the expression.
 pub(in crate::search) fn compile(
     pattern: &str,
     reading: ExpressionOptions,
@@ -112,12 +111,12 @@ pub(in crate::search) fn compile(
     })
 }
 
-/// What ends a line, for the searcher: it must agree with the expression.
+/// The end of a line for the searcher, which must agree with the expression.
 pub(super) fn line_terminator() -> LineTerminator {
     LineTerminator::crlf()
 }
 
-/// The parser draws a picture of the place over several lines; its last line says what is wrong.
+/// The parser's message: the last line of its drawing of the position.
 fn reason(error: &grep_regex::Error) -> String {
     let text = error.to_string();
     let last = text

@@ -1,4 +1,4 @@
-//! The argument `type`: names of languages and formats, the same as ripgrep's.
+//! The argument `type`: names of languages and formats, as in ripgrep.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl FileTypeError {
     }
 }
 
-/// Which files a type stands for.
+/// The files of a type.
 pub(super) struct FileType(Types);
 
 impl FileType {
@@ -47,7 +47,7 @@ impl FileType {
     }
 }
 
-/// Extensions are the usual mistake, so the types that have the word as one are named.
+/// The advice for an unknown type. Extensions are the usual mistake, so it names the types with that extension.
 fn advice(name: &str, definitions: &[FileTypeDef]) -> String {
     let extension = name.trim_start_matches(['*', '.']).to_lowercase();
     let glob = format!("*.{extension}");

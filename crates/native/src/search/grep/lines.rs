@@ -1,4 +1,4 @@
-//! The second look: the text of matching lines, from the few files that are shown.
+//! The second pass: reads the matching lines from the few files that are shown.
 
 use std::{
     collections::VecDeque,
@@ -23,13 +23,13 @@ use crate::search::{
     watch::SearchStopSignal,
 };
 
-/// How much text of lines comes back at once.
+/// The most text of lines in one result.
 pub(super) const TEXT_BYTES: usize = 64 << 10;
-/// What a line's number and frame take beside its text.
+/// The size of a line's number and frame.
 const FRAME_BYTES: usize = 16;
 /// How much of a line is shown.
 const LINE_BYTES: usize = 400;
-/// How much of a long line is shown in front of its match.
+/// How much of a long line is shown before its match.
 const LEAD_BYTES: usize = 100;
 
 /// A line of a file.
@@ -46,8 +46,7 @@ pub(crate) struct GrepLine {
     pub(crate) context: bool,
 }
 
-/// Lines as `grep` writes them: the sign behind the number tells matches from what is around them, and `--` stands
-/// where lines are left out.
+/// Lines in the format of `grep`: the sign after the number tells matches from context, and `--` marks a gap.
 pub(crate) fn listing(lines: &[GrepLine]) -> String {
     let mut text = String::new();
     let has_context = lines.iter().any(|line| line.context);
@@ -64,14 +63,14 @@ pub(crate) fn listing(lines: &[GrepLine]) -> String {
     text
 }
 
-/// What to show around a match.
+/// The context of a match.
 #[derive(Clone, Copy)]
 pub(in crate::search) struct ContextLines {
     pub(in crate::search) before: usize,
     pub(in crate::search) after: usize,
 }
 
-/// What to collect.
+/// The lines to collect.
 pub(in crate::search) struct MatchLineQuery<'c> {
     pub(in crate::search) expression: &'c SearchExpression,
     pub(in crate::search) around: ContextLines,
@@ -107,10 +106,10 @@ pub(super) fn collect<'h>(
         if room.is_full() || !watch.look() {
             break;
         }
-        // What vanished or was swapped since the first look has no lines any more.
+        // A file that vanished or was swapped since the first pass has no lines any more.
         if let Ok((file, _)) = open_file_beneath(&start.dir, start.path_to(&hit.place)) {
             let mut sink = GrepLineSink::new(wanted, std::mem::take(&mut skip), &mut room);
-            // An error ends the file early; the lines in front of it are real.
+            // An error ends the file early; the lines before it are valid.
             let _ =
                 searcher.search_reader(&matcher, WatchedFileReader::new(file, watch), &mut sink);
             files.push(FileLines {
@@ -125,14 +124,14 @@ pub(super) fn collect<'h>(
     files
 }
 
-/// What one text has.
+/// The lines of one text.
 pub(in crate::search) struct CollectedLines {
     pub(in crate::search) lines: Vec<GrepLine>,
-    /// There was room for no more.
+    /// Whether there was room for no more.
     pub(in crate::search) is_full: bool,
     pub(in crate::search) is_binary: bool,
     pub(in crate::search) long_lines: u64,
-    /// What ended it early; the lines in front of it are real.
+    /// The error that ended the text early; the lines before it are valid.
     pub(in crate::search) error: Option<io::Error>,
 }
 
@@ -174,7 +173,7 @@ fn line_searcher(wanted: &MatchLineQuery<'_>) -> Searcher {
         .build()
 }
 
-/// What the result has still room for.
+/// The room that the result still has.
 struct GrepLineBudget {
     /// Matching lines.
     lines: usize,
@@ -194,9 +193,9 @@ struct GrepLineSink<'l> {
     skip: u64,
     room: &'l mut GrepLineBudget,
     lines: Vec<GrepLine>,
-    /// The last lines that were not shown, in case the next match is.
+    /// The last lines that were not shown, in case the next line matches.
     before: VecDeque<GrepLine>,
-    /// It was searched up to the first byte that is no text.
+    /// Whether the search ended at a byte that is not text.
     is_binary: bool,
 }
 
@@ -214,7 +213,7 @@ impl<'l> GrepLineSink<'l> {
         }
     }
 
-    /// Keeps a line for the match that may follow.
+    /// Keeps a line as context for a later match.
     fn remember(&mut self, number: u64, line: &[u8]) {
         if self.around.before == 0 {
             return;
@@ -229,7 +228,7 @@ impl<'l> GrepLineSink<'l> {
         });
     }
 
-    /// Shows a line. `false`: there is no room for it.
+    /// Shows a line. `false` if there is no room for it.
     fn show(&mut self, line: GrepLine) -> bool {
         let bytes = line.text.len() + FRAME_BYTES;
         if bytes > self.room.bytes {
@@ -255,7 +254,7 @@ impl<'l> GrepLineSink<'l> {
                 return false;
             }
         }
-        // With `multiline` the match may have begun on a line before.
+        // With `multiline` the match may have begun on an earlier line.
         let at = self
             .matcher
             .find(line)
@@ -293,7 +292,7 @@ impl Sink for GrepLineSink<'_> {
                 text: shortened(context.bytes(), 0),
                 context: true,
             })),
-            // What comes after a match that was passed over may stand before one that is shown.
+            // Context after a skipped match may be context before a shown one.
             SinkContextKind::Before | SinkContextKind::After | SinkContextKind::Other => {
                 self.remember(number, context.bytes());
                 Ok(true)
@@ -312,7 +311,7 @@ impl Sink for GrepLineSink<'_> {
     }
 }
 
-/// The text of a line without its end, and of a long one the part around `at`.
+/// The text of a line without its end; of a long line the part around `at`.
 fn shortened(line: &[u8], at: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -326,7 +325,7 @@ fn shortened(line: &[u8], at: usize) -> String {
     let latest = line.len() - LINE_BYTES;
     let mut begin = at.saturating_sub(LEAD_BYTES).min(latest);
     let mut end = begin + LINE_BYTES;
-    // No character has more than three such bytes; bytes that are no text at all may have any number.
+    // A character has at most three such bytes; bytes that are not text may have any number.
     for _ in 0..3 {
         begin -= usize::from(begin > 0 && within(begin));
         end -= usize::from(within(end));
@@ -369,7 +368,7 @@ mod tests {
         #[test]
         fn any_bytes_are_cut_within_bounds(line in prop::collection::vec(any::<u8>(), 0..3000), at in 0_usize..3000) {
             let shown = shortened(&line, at.min(line.len()));
-            // A byte that is no UTF-8 becomes a mark of three.
+            // A byte that is not UTF-8 becomes a mark of three bytes.
             assert!(shown.len() <= 3 * (LINE_BYTES + 8), "{}", shown.len());
         }
     }

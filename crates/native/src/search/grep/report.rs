@@ -1,4 +1,4 @@
-//! What a call of `grep` answers.
+//! The result of `grep`.
 
 use std::{fmt::Write as _, sync::atomic::Ordering};
 
@@ -81,12 +81,12 @@ struct GrepFileEntry {
     lossy_name: bool,
 }
 
-/// A search that came to its end.
+/// A completed search.
 pub(super) struct FinishedGrep<'s> {
     pub(super) arguments: &'s Arguments<'s>,
     pub(super) start: &'s SearchStart,
     pub(super) found: &'s SearchHits,
-    /// With `content`.
+    /// Only with `content`.
     pub(super) lines: Option<Vec<FileLines<'s>>>,
     pub(super) scanned: GrepScanCounts,
     pub(super) passed_over: &'s PassedOver,
@@ -254,7 +254,7 @@ impl FinishedGrep<'_> {
         }
     }
 
-    /// What a caller who expected a match should know.
+    /// The explanation for a caller who expected a match.
     fn why_nothing(&self, result: &GrepResult) -> String {
         let mut told = format!(
             " ({} searched",
@@ -285,7 +285,7 @@ fn matching(count: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// For the model: paths, with their lines beneath them as `grep` writes them.
+/// The text for the model: paths, with their lines beneath them as in `grep`.
 fn text(result: &GrepResult) -> String {
     let mut text = String::new();
     for (place, file) in result.files.iter().enumerate() {

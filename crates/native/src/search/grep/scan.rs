@@ -1,4 +1,4 @@
-//! The first look: which files have matching lines, and how many. Only counts are kept, not text.
+//! The first pass: the files with matching lines, and their number. It keeps counts and no text.
 
 use std::{
     io::{self, Read},
@@ -23,17 +23,17 @@ use crate::search::{
 
 /// Files up to this size are read in one piece.
 const SMALL_FILE: usize = 64 << 10;
-/// How much is read between two looks at the clock.
+/// How much is read between two checks of the clock.
 const BYTES_A_LOOK: usize = 1 << 20;
 
-/// What to look for in a file.
+/// The query for each file.
 pub(super) struct GrepScanQuery<'w> {
     pub(super) expression: &'w SearchExpression,
     /// Whether one line is enough.
     pub(super) first_only: bool,
 }
 
-/// A searcher with the bounds that hold for every file. Never by memory map: a file that is cut short meanwhile
+/// A searcher with the limits for every file. It never uses memory maps: a file that is truncated during the search
 /// would end the process.
 pub(super) fn searcher(multiline: bool) -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
@@ -45,13 +45,13 @@ pub(super) fn searcher(multiline: bool) -> SearcherBuilder {
     builder
 }
 
-/// How many files were looked at, and which not.
+/// Counts of files that were searched, and of those that were not.
 #[derive(Clone, Copy, Default)]
 pub(super) struct GrepScanCounts {
     pub(super) files: u64,
-    /// A NUL comes before any match.
+    /// Files with a NUL before any match.
     pub(super) binary: u64,
-    /// Could not be opened or read, or has a line that cannot be held.
+    /// Files that cannot be opened or read, or have a line that is too long to hold.
     pub(super) unsearched: u64,
     /// Lines that are too long for the expression.
     pub(super) long_lines: u64,
@@ -95,12 +95,12 @@ impl<'s> GrepFileScanner<'s> {
             found,
             scanned: GrepScanCounts::default(),
             total,
-            // One byte more than a small file has: it shows that there is no more.
+            // One byte more than a small file has, to see that it ends.
             buffer: vec![0; SMALL_FILE + 1],
         }
     }
 
-    /// Searches an open file that lies at `place`.
+    /// Searches an open file at `place`.
     pub(super) fn search(&mut self, file: File, stat: &Stat, place: &Path) {
         let mut count = MatchCounter {
             lines: 0,
@@ -136,15 +136,15 @@ impl<'s> GrepFileScanner<'s> {
         while read < self.buffer.len() {
             let more = file.read(&mut self.buffer[read..])?;
             read += more;
-            // The size is trusted to save a second read that finds the end; files of size zero may be of the
-            // kernel's, which do not know theirs.
+            // The size saves a second read that would only find the end. A size of zero is not trusted, because the
+            // kernel's own files have it.
             if more == 0 || read == size {
                 return self
                     .searcher
                     .search_slice(&self.matcher, &self.buffer[..read], count);
             }
         }
-        // It has grown.
+        // The file has grown.
         let whole = (&self.buffer[..read]).chain(WatchedFileReader::new(file, self.watch));
         self.searcher.search_reader(&self.matcher, whole, count)
     }
@@ -187,7 +187,7 @@ impl Sink for MatchCounter {
     }
 }
 
-/// A file that ends with an error once the search is over.
+/// A file that fails once the search is over.
 pub(super) struct WatchedFileReader<'w, R> {
     file: R,
     watch: &'w SearchStopSignal<'w>,

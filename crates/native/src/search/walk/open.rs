@@ -1,4 +1,4 @@
-//! Opens what the walk meets, beneath the directory it began in and never through a link.
+//! Opens the entries of a walk, beneath its start and never through a link.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rustix::{
     path::Arg,
 };
 
-/// Waits for nobody: what has a file's name by now may be a pipe.
+/// The open does not block: a pipe may have the name by now.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -23,8 +23,8 @@ const LIST: OFlags = OFlags::RDONLY
 
 /// Opens the directory at `path`, relative to `base` and without `..`, for listing.
 ///
-/// By its whole path, so that a walk holds one directory a thread and not one a level. No name on the way may be
-/// a link: a directory that was swapped for one since the walk saw it is refused.
+/// It opens the whole path at once, so that a walk holds one directory per thread and not one per level. No name on the
+/// way may be a link: a directory that was swapped for a link since the walk saw it is refused.
 pub(in crate::search) fn open_directory(base: &Dir, path: &Path) -> Result<OwnedFd> {
     if path.as_os_str().is_empty() {
         return openat(base, c".", LIST, Mode::empty());
@@ -43,7 +43,7 @@ pub(in crate::search) fn open_directory(base: &Dir, path: &Path) -> Result<Owned
     step_by_step(base, path)
 }
 
-/// The same, one name at a time.
+/// Opens the directory one name at a time.
 fn step_by_step(base: &Dir, path: &Path) -> Result<OwnedFd> {
     let mut here: Option<OwnedFd> = None;
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! The work that the threads of a walk share. Depth first, so that little is pending at a time.
+//! The work that the threads of a walk share. Depth first, so that few directories are pending at a time.
 
 use std::{
     ffi::CString,
@@ -14,25 +14,25 @@ use rustix::fd::OwnedFd;
 use super::rules::IgnoreRules;
 use crate::search::watch::SearchStopSignal;
 
-/// How much memory directories that were seen and not entered may take.
+/// The most memory of directories that are pending.
 const PENDING_BYTES: usize = 64 << 20;
-/// What one of them takes beside its path.
+/// The memory of one of them without its path.
 const JOB_BYTES: usize = 96;
 
 /// A directory to enter.
 pub(super) struct PendingDirectory {
-    /// From the workspace's root.
+    /// Relative to the workspace's root.
     pub(super) place: Vec<u8>,
-    /// How many levels beneath the start.
+    /// The number of levels beneath the start.
     pub(super) depth: usize,
-    /// What holds for it and what is in it, apart from its own ignore files.
+    /// The rules for it and its entries, without its own ignore files.
     pub(super) rules: Option<Arc<IgnoreRules>>,
 }
 
 /// One piece of work.
 pub(super) enum WalkJob {
     Enter(PendingDirectory),
-    /// Files of a directory with so many that one thread would keep the others waiting.
+    /// Files of a large directory, so that other threads can share the work.
     Files {
         dir: Arc<OwnedFd>,
         place: Arc<[u8]>,
@@ -61,7 +61,7 @@ pub(super) struct WalkQueue<'w> {
 struct WalkQueueState {
     jobs: Vec<WalkJob>,
     bytes: usize,
-    /// Threads at work, each of which may add jobs.
+    /// Threads at work; each may add jobs.
     busy: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'w> WalkQueue<'w> {
         self.idle.load(Ordering::Relaxed) > 0
     }
 
-    /// Adds work and gives back how many directories there was no room for.
+    /// Adds work. Returns the number of directories that there was no room for.
     pub(super) fn add(&self, jobs: impl IntoIterator<Item = WalkJob>) -> u64 {
         let mut dropped = 0;
         let mut state = self.state.lock();
@@ -102,7 +102,7 @@ impl<'w> WalkQueue<'w> {
         dropped
     }
 
-    /// The next piece of work; `None` when all is done, or nobody wants more.
+    /// The next piece of work; `None` when everything is done or the search is over.
     pub(super) fn take(&self) -> Option<(WalkJob, WalkJobGuard<'_, 'w>)> {
         let mut state = self.state.lock();
         loop {
@@ -124,7 +124,8 @@ impl<'w> WalkQueue<'w> {
     }
 }
 
-/// A thread at work. Ends when dropped, also by a panic: the others must not wait for a thread that is gone.
+/// A thread at work. It ends on drop, also by a panic: a thread that is gone must not keep the count of busy threads
+/// up, because the others wait for it to become zero.
 pub(super) struct WalkJobGuard<'q, 'w>(&'q WalkQueue<'w>);
 
 impl Drop for WalkJobGuard<'_, '_> {

@@ -1,7 +1,7 @@
-//! What ignore files say: `.gitignore` and `.ignore`, of a directory and all above it up to the root.
+//! The rules of ignore files: `.gitignore` and `.ignore` of a directory and all above it up to the root.
 //!
-//! The files are read through descriptors, and their bounds are our own: who can write into the workspace can
-//! write a thousand of them. Rules hold outside of git repositories too, since that is what agents expect.
+//! The files are read through descriptors and have limits of their own, because a program that can write to the
+//! workspace can create a thousand of them. Rules also apply outside of git repositories, as agents expect.
 
 use std::{ffi::CStr, io::Read as _, path::Path, sync::Arc};
 
@@ -15,33 +15,33 @@ use super::{open::open_file, path_of};
 
 /// How much of one ignore file is read.
 const FILE_BYTES: u64 = 64 << 10;
-/// How many rules one place may be under, from all files above it.
+/// The most rules for one place, from all files above it.
 const CHAIN_RULES: usize = 5_000;
 
 /// The rules of one directory that has some, and those above it.
 #[derive(Debug)]
 pub(in crate::search) struct IgnoreRules {
     above: Option<Arc<IgnoreRules>>,
-    /// Stronger than `git`, wherever it lies.
+    /// Takes precedence over `git` at any level.
     plain: Gitignore,
     git: Gitignore,
-    /// Where names in this directory begin in a place's path.
+    /// The position in a place's path where names in this directory begin.
     start: usize,
-    /// How many rules this directory and those above have.
+    /// The number of rules of this directory and those above.
     count: usize,
 }
 
-/// What the rules say of a name.
+/// The result of matching a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum IgnoreRuleMatch {
     Nothing,
     LeaveOut,
-    /// Named with `!`, which also brings hidden names back.
+    /// Matched with `!`, which also includes hidden names.
     Keep,
 }
 
 impl IgnoreRules {
-    /// The rules for names in `dir`, which lies at `place`. The same as above where it has no ignore files.
+    /// The rules for names in `dir` at `place`. Equal to those above if it has no ignore files.
     pub(in crate::search) fn in_directory(
         dir: BorrowedFd<'_>,
         place: &[u8],
@@ -73,7 +73,7 @@ impl IgnoreRules {
         }
     }
 
-    /// The deepest file that says anything decides.
+    /// The deepest file with a matching rule decides.
     fn first(
         &self,
         place: &[u8],
@@ -93,7 +93,7 @@ impl IgnoreRules {
     }
 }
 
-/// Reads at most `most` rules. What cannot be read or understood says nothing, as for git.
+/// Reads at most `most` rules. An unreadable file or rule is ignored, as in git.
 fn read(dir: BorrowedFd<'_>, name: &CStr, most: usize) -> Gitignore {
     let Ok((file, _)) = open_file(dir, name) else {
         return Gitignore::empty();
@@ -105,7 +105,7 @@ fn read(dir: BorrowedFd<'_>, name: &CStr, most: usize) -> Gitignore {
     let text = String::from_utf8_lossy(&text);
     let mut builder = GitignoreBuilder::new(Path::new(""));
     for line in text.trim_start_matches('\u{feff}').lines().take(most) {
-        // A rule that is no pattern is passed over like an empty line.
+        // An invalid rule is skipped like an empty line.
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

@@ -8,7 +8,7 @@ fn log(limit: u64) -> OutputLog {
     OutputLog::new(SpoolDirectory::from(std::os::fd::OwnedFd::from(dir)), limit)
 }
 
-/// Bytes that tell where they stand.
+/// Bytes that show their position.
 fn pattern(from: usize, length: usize) -> Vec<u8> {
     (from..from + length)
         .map(|at| {

@@ -1,4 +1,4 @@
-//! One process that outlives the call that started it, or what is left of one that ended.
+//! A process that outlives its call, or the rest of one that ended.
 
 use std::{
     pin::pin,
@@ -19,16 +19,16 @@ use toolpost_sandbox::{CommandExit, SandboxedProcess};
 use super::ProcessPlace;
 use crate::shell::{log::OutputLog, run::pump};
 
-/// How long a process that was told to stop may tidy up.
+/// How long a process may take to end after a request to stop.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long output is awaited after the last process is gone.
+/// How long to read output after the last process is gone.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// A process that can be asked about.
+/// A process that later calls can use.
 pub(crate) struct ProcessEntry {
     pub(crate) id: String,
     pub(crate) origin: ProcessOrigin,
-    /// Who started it.
+    /// The caller who started it.
     pub(crate) principal: Principal,
     pub(crate) log: Arc<OutputLog>,
     pub(crate) sandbox: AppliedSandbox,
@@ -37,22 +37,22 @@ pub(crate) struct ProcessEntry {
     state: watch::Receiver<ProcessState>,
     stdin: Mutex<Option<Sender>>,
     stop: Arc<ProcessStopSignals>,
-    /// Ends the task that holds the process, and with it the whole tree.
+    /// Ends the task that holds the process, and with it the whole process tree.
     task: Option<AbortHandle>,
 }
 
-/// What was asked for.
+/// The request that started it.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessOrigin {
     pub(crate) command: String,
     pub(crate) description: Option<String>,
 }
 
-/// How far a process got.
+/// The state of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProcessState {
     Running,
-    /// Nothing of it is left: what a command started ends with it.
+    /// No process of it is left: everything that a command started ends with it.
     Ended(CommandExit, Duration),
 }
 
@@ -63,7 +63,7 @@ struct ProcessStopSignals {
 }
 
 impl ProcessEntry {
-    /// Takes a process over: a task tends it until it ends, its `lifetime` is over, or this entry is dropped.
+    /// Takes over a process: a task watches it until it ends, its `lifetime` is over, or this entry is dropped.
     pub(crate) fn tend(
         context: &CallContext,
         origin: ProcessOrigin,
@@ -88,7 +88,7 @@ impl ProcessEntry {
             told,
             (began, lifetime),
         );
-        // The place is given back when nothing of the process is left, however it ended.
+        // The slot is given back when no process is left, in whichever way it ended.
         let tending = async move {
             tending.await;
             drop(place);
@@ -109,7 +109,7 @@ impl ProcessEntry {
         })
     }
 
-    /// What is left of a run that is over.
+    /// The rest of a finished run.
     pub(crate) fn ended(
         context: &CallContext,
         origin: ProcessOrigin,
@@ -139,7 +139,7 @@ impl ProcessEntry {
         *self.state.borrow()
     }
 
-    /// Protected names that have come into being since it began, until its end.
+    /// Protected names that were created between its start and its end.
     pub(crate) fn created(&self) -> Vec<ProtectedPath> {
         self.watch
             .as_ref()
@@ -147,12 +147,11 @@ impl ProcessEntry {
             .unwrap_or_default()
     }
 
-    /// When it was started.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    /// Whether anything of it may still run.
+    /// Whether a part of it may still run.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state(), ProcessState::Running)
     }
@@ -165,9 +164,9 @@ impl ProcessEntry {
         }
     }
 
-    /// Waits until nothing of it is left.
+    /// Waits until no process of it is left.
     pub(crate) async fn gone(&self) {
-        // The sender goes after the last state is told, or with the host.
+        // The sender is dropped after the last state was sent, or with the host.
         let _ = self
             .state
             .clone()
@@ -175,24 +174,25 @@ impl ProcessEntry {
             .await;
     }
 
-    /// Asks it to end, and ends it if it does not.
+    /// Asks it to end, and kills it if it does not.
     pub(crate) fn terminate(&self) {
         self.stop.gently.notify_one();
     }
 
-    /// Ends it, whatever it does.
+    /// Kills it.
     pub(crate) fn kill(&self) {
         self.stop.at_once.notify_one();
     }
 
-    /// Lets go of it, whoever still looks at it: the tree ends with the task that holds it.
+    /// Drops the process, even if other references to this entry exist: the process tree ends with the task that holds
+    /// it.
     pub(crate) fn abandon(&self) {
         if let Some(task) = &self.task {
             task.abort();
         }
     }
 
-    /// Its input, until that is closed.
+    /// Its standard input, until that is closed.
     pub(crate) fn stdin(&self) -> &Mutex<Option<Sender>> {
         &self.stdin
     }
@@ -209,7 +209,7 @@ fn new_id(context: &CallContext) -> String {
     format!("p{}", &context.invocation_id().to_hex()[20..])
 }
 
-/// Holds the process until nothing of it is left.
+/// Holds the process until no process of it is left.
 async fn tend(
     mut process: SandboxedProcess,
     output: Option<Receiver>,
@@ -238,7 +238,7 @@ async fn tend(
                 told_gently = true;
                 patience.set(tokio::time::sleep(GRACE));
             }
-            // Nobody may ever come back for it: not every session has an end.
+            // The lifetime ends processes that their caller forgot, because not every session is closed.
             () = &mut age, if young => {
                 young = false;
                 stop.gently.notify_one();

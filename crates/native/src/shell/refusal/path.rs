@@ -1,4 +1,4 @@
-//! Finds the paths a complaint is about.
+//! Finds the paths in an error message.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -9,15 +9,15 @@ use regex::Regex;
 
 use crate::literal;
 
-/// Something in quotes that does not begin in the middle of a word, as an apostrophe does.
+/// A text in quotes that does not begin in the middle of a word, as an apostrophe does.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     literal(Regex::new(
         r#"(?:^|[\s(:=\[])['"`‘“]([^'"`‘’“”]{1,1024})['"`’”]"#,
     ))
 });
 
-/// What a line may name, the likeliest first: what stands in quotes, what stands before the complaint as in
-/// `cat: x: Permission denied`, then every word with a slash.
+/// The names in a line, likeliest first: text in quotes, text before the error as in `cat: x: Permission denied`, then
+/// every word with a slash.
 pub(super) fn named_in(line: &str) -> Vec<String> {
     let mut found: Vec<String> = QUOTED
         .captures_iter(line)
@@ -48,7 +48,7 @@ fn trimmed(word: &str) -> String {
     .to_owned()
 }
 
-/// The path as an absolute one, read as if there were no links. `None`: it climbs above the root directory.
+/// The path as an absolute one, as if there were no links. `None` if it goes above the root directory.
 pub(super) fn absolute(directory: &Path, named: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in directory.join(named).components() {

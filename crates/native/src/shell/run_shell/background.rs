@@ -1,4 +1,4 @@
-//! A command that goes on after its call.
+//! A command that continues after its call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::shell::{
     told::{add_line, ending},
 };
 
-/// How long the call waits for a command that fails at once: its caller wants to know.
+/// How long the call waits for a command that fails at once, so that its caller learns of that.
 const FIRST_LOOK: Duration = Duration::from_millis(200);
 
 impl Shell {
@@ -43,7 +43,7 @@ impl Shell {
         self.processes
             .keep(context.session_id(), Arc::clone(&entry));
         let _ = timeout(FIRST_LOOK, entry.gone()).await;
-        // A session that was closed meanwhile did not find the process yet when it ended the others.
+        // If the session was closed in the meantime, closing it did not find this process yet, so it is ended here.
         if context.is_canceled() {
             self.processes.forget(context.session_id(), &entry.id);
             let message = "the call was canceled, and its process ended with it";

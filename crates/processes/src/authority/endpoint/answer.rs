@@ -9,7 +9,7 @@ use serde::{
 use toolpost_core::{AuthorityAnswer, AuthorityFault};
 use toolpost_model::Behavior;
 
-/// The envelope. Further keys are the endpoint's own: OPA adds `decision_id` and `metrics`.
+/// The envelope. Other keys belong to the endpoint: OPA adds `decision_id` and `metrics`.
 #[derive(Deserialize)]
 struct PolicyAnswerEnvelope {
     #[serde(default)]
@@ -21,7 +21,7 @@ enum PolicyResult {
     Fields(ResultFields),
 }
 
-/// A package may define further values beside these.
+/// A policy package may define further values.
 #[derive(Deserialize)]
 struct ResultFields {
     #[serde(default)]
@@ -32,7 +32,7 @@ struct ResultFields {
     reason: Option<String>,
 }
 
-/// Written by hand: serde's untagged enums answer every slip with the same words.
+/// Written by hand, because serde's untagged enums report every mistake with the same message.
 impl<'de> Deserialize<'de> for PolicyResult {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Expected;

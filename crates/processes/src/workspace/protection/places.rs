@@ -1,36 +1,35 @@
-//! The list of protected places: one line each, with the reason that a person reads in the question.
+//! The list of protected places: one line each, with the reason that the approval question shows.
 //!
-//! A place is on the list if it runs code without a build or a test being started (at `cd`, at a commit, when a folder is
-//! opened, when a shell starts, in a pipeline), if it decides which program, registry or account a tool takes, or if it
-//! tells an agent what to do. Files that run because somebody builds, tests or starts the project are not on it:
-//! `package.json`, `Makefile`, `build.rs`, `conftest.py` and source files are what an agent is there to change. Neither are
-//! `.gitattributes`, which can only choose among filters that git's own settings define, `.editorconfig`, `.gitignore`
-//! and `.env`.
+//! A place is on the list if it runs code without the start of a build or a test (at `cd`, at a commit, when a folder
+//! is opened, when a shell starts, in a pipeline), if it decides which program, registry or account a tool uses, or if
+//! it instructs an agent. Files that run when the project is built, tested or started are not on it: agents are there
+//! to change `package.json`, `Makefile`, `build.rs`, `conftest.py` and source files. Neither are `.gitattributes`,
+//! which can only choose among filters that git's own settings define, `.editorconfig`, `.gitignore` and `.env`.
 
-/// What happens where a protected place is changed.
+/// The effect of a change at a protected place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceEffect {
-    /// It runs code, or opens doors: a change asks, whatever allows it.
+    /// It runs code, or opens access. A change always asks, regardless of rules.
     RunsCode,
-    /// It tells agents what to do: a change asks, unless a rule allows the path or the mode is `bypass`.
+    /// It instructs agents. A change asks, unless a rule allows the path or the mode is `bypass`.
     SteersAgents,
 }
 
-/// Names in a row, wherever in a path; what lies beneath is protected with them.
+/// Consecutive names anywhere in a path. Everything beneath is protected with them.
 #[derive(Debug)]
 pub(super) struct ProtectedPlace {
-    /// Names with `/` between them. In the last one `*` stands for any characters.
+    /// Names with `/` between them. In the last one `*` matches any characters.
     pub(super) path: &'static str,
     pub(super) depth: PlaceDepth,
     pub(super) effect: PlaceEffect,
     pub(super) reason: &'static str,
 }
 
-/// Where in a root a place is protected.
+/// The position in a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlaceDepth {
     Anywhere,
-    /// Only right in a root.
+    /// Only at the top of a root.
     Top,
 }
 
@@ -71,7 +70,7 @@ const START: &str = "a program runs it when it is started in this folder";
 const TOOLCHAIN: &str = "it decides which programs a build tool runs";
 const VIM: &str = "an editor runs it when it is started in this folder";
 
-/// The version control directories, which an operator can leave open.
+/// The version control directories, which an operator can leave unprotected.
 pub(super) const REPOSITORIES: [&str; 7] = [".git", ".hg", ".svn", ".jj", ".bzr", ".pijul", ".sl"];
 
 #[rustfmt::skip]
@@ -235,7 +234,7 @@ pub(super) const PLACES: &[ProtectedPlace] = &[
     runs(".pdbrc", START),
     runs(".psqlrc", START),
     runs(".tmux.conf", START),
-    // What a login starts.
+    // Programs that start at a login.
     runs(".config/autostart", LOGIN),
     runs(".config/environment.d", LOGIN),
     runs(".config/systemd", LOGIN),

@@ -1,9 +1,9 @@
-//! Which folders git takes for a repository, whatever they are called.
+//! Folders that git takes for a repository, under any name.
 //!
-//! Git looks for `.git`, and at every level also for a folder that *is* a repository: a `HEAD`, and `objects` and `refs`
-//! beside it or in the folder that `commondir` names. It then obeys the `config` found there, and some settings are
-//! commands (`core.fsmonitor` runs at `git status`). So the pieces together are as dangerous as `.git/config`, in whichever
-//! order they come. Content is not looked at: it may be mended later.
+//! Git looks for `.git`, and at every level also for a folder that *is* a repository: a `HEAD`, with `objects` and
+//! `refs` beside it or in the folder that `commondir` names. It then uses the `config` there, and some settings are
+//! commands (`core.fsmonitor` runs at `git status`). The pieces together are therefore as dangerous as `.git/config`,
+//! in whichever order they are created. Their content is not checked, because it can be completed later.
 
 use std::{
     collections::HashSet,
@@ -14,11 +14,11 @@ use std::{
 /// The names that make a folder a repository, or the settings of one.
 const PIECES: [&str; 5] = ["HEAD", "commondir", "objects", "refs", CONFIG];
 
-/// A file. Folders of this name are common, and make nothing.
+/// Only a file. Folders of this name are common and harmless.
 pub(crate) const CONFIG: &str = "config";
 
-/// All names of a repository's folder that git reads. Others, such as the working trees that people keep beside the
-/// data, are not the repository's.
+/// All names in a repository's folder that git reads. Other names, such as working trees beside the data, do not belong
+/// to the repository.
 pub(super) const NAMES: [&str; 15] = [
     "HEAD",
     "branches",
@@ -37,10 +37,10 @@ pub(super) const NAMES: [&str; 15] = [
     "worktrees",
 ];
 
-/// Whether a folder is a repository, or holds the settings of one, `has` telling which names are in it.
+/// Whether a folder is a repository, or has the settings of one. `has` checks for a name in it.
 pub(crate) fn is_repository(has: impl Fn(&str) -> bool) -> bool {
     let holds_data = || has("objects") && has("refs");
-    // Without `HEAD` it can still be what `commondir` of another folder leads to.
+    // Without `HEAD`, the `commondir` of another folder can still lead to it.
     (has("HEAD") && (has("commondir") || holds_data())) || (has(CONFIG) && holds_data())
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn is_piece(name: &OsStr) -> bool {
     PIECES.iter().any(|piece| name == *piece)
 }
 
-/// The paths at and above `place` that would be a repository's, were their folders repositories.
+/// The paths at and above `place` that would belong to a repository if their folders were repositories.
 fn names_in_repositories(place: &Path) -> impl Iterator<Item = &Path> {
     let is_known = |path: &&Path| {
         path.file_name()
@@ -58,7 +58,7 @@ fn names_in_repositories(place: &Path) -> impl Iterator<Item = &Path> {
     place.ancestors().filter(is_known)
 }
 
-/// The pieces that a change at `place` brings.
+/// The pieces that a change at `place` creates.
 fn pieces(place: &Path) -> impl Iterator<Item = &Path> {
     let brings = move |path: &&Path| {
         path.file_name()
@@ -72,8 +72,7 @@ pub fn folders_in_the_making(place: &Path) -> impl Iterator<Item = &Path> {
     pieces(place).filter_map(Path::parent)
 }
 
-/// The first folder that is a repository and changed, once all of `changed` is there. `exists` tells what is there
-/// already.
+/// The first folder that is a repository and changed, once all of `changed` exists. `exists` checks for existing files.
 pub(super) fn changed_repository(
     changed: &[PathBuf],
     exists: impl Fn(&Path) -> bool,

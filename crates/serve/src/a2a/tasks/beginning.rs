@@ -1,4 +1,4 @@
-//! From a message to a task whose calls are on record.
+//! Turns a message into a task with recorded calls.
 
 use std::sync::Arc;
 
@@ -26,25 +26,24 @@ use super::{
     shelf::TaskCreation,
 };
 
-/// So often a message is tried again after another one under its id came to nothing.
+/// The number of tries for a message while other messages under its id fail.
 const ATTEMPTS: usize = 16;
 
-/// A message that asks for calls.
 pub(in super::super) struct TaskCallMessage {
     pub(in super::super) session: Arc<Session>,
-    /// Whether the conversation begins with it, so that nothing of it can be on record.
+    /// Whether the message begins its conversation. Then there is nothing to look up on record.
     pub(in super::super) is_first: bool,
     pub(in super::super) message_id: String,
     pub(in super::super) calls: Vec<AskedCall>,
     pub(in super::super) tells_events: bool,
-    /// The span of its sender.
+    /// The span of the sender.
     pub(in super::super) span: Option<Box<TraceContext>>,
 }
 
 impl TaskCallMessage {
-    /// The task of a message. Its id is made of the conversation and the message's id, so a message that is sent twice is
-    /// one task, and nothing runs twice: the first is found in memory or on record. Another message under the id of an
-    /// earlier one finds that task too, and is refused.
+    /// The task of a message. The task id is derived from the conversation and the message id. A message that is sent
+    /// twice therefore finds the first task, in memory or on record, and its calls run once. A different message under
+    /// an id that was used finds that task too, and is refused.
     pub(in super::super) async fn task(
         self,
         face: &Arc<A2aServerFace>,
@@ -56,7 +55,7 @@ impl TaskCallMessage {
             if beginning.digest == mark.digest {
                 return self.begun(face, id, mark, beginning).await;
             }
-            // The other one came first, unless it is refused itself: the record may know this one.
+            // The other message came first. This one may still be the recorded message, if the other one is refused.
             if beginning.outcome().await.is_some() {
                 break;
             }
@@ -72,7 +71,8 @@ impl TaskCallMessage {
         mark: MessageFingerprint,
         beginning: TaskCreation,
     ) -> Result<Arc<A2aTask>, A2aRefusal> {
-        // Apart from the request: a client that leaves in the middle must not leave half a task behind.
+        // In its own tokio task: a client that disconnects in the middle would otherwise leave some of the calls begun
+        // and the others not.
         let face = Arc::clone(face);
         let begun = tokio::spawn(async move {
             let begin = || self.earlier_or_new(&face, &id, &mark);
@@ -87,11 +87,11 @@ impl TaskCallMessage {
             .unwrap_or_else(|_| Err(A2aRefusal::new(ErrorCode::Internal, "the task broke off")))
     }
 
-    /// The id of the task: always the same for the same message.
+    /// The id of the task, always the same for the same message.
     fn task_id(&self) -> String {
         let mut id = [0; 16];
         id.copy_from_slice(&hash(&json!(["task", self.session.id(), self.message_id]))[..16]);
-        // Version 8: an id made by rules of one's own.
+        // Version 8 marks a UUID with a private scheme.
         id[6] = 0x80 | id[6] & 0x0f;
         id[8] = 0x80 | id[8] & 0x3f;
         InvocationId::from_bytes(id).to_string()
@@ -127,7 +127,7 @@ impl TaskCallMessage {
         }
     }
 
-    /// Whether a task was made of this very message.
+    /// Whether the task was created by this message.
     async fn made(
         &self,
         face: &A2aServerFace,
@@ -137,7 +137,8 @@ impl TaskCallMessage {
         if let Some(digest) = &task.digest {
             return Ok(*digest == mark.digest);
         }
-        // The record has hashes of the requests only, and the host knows how to make those.
+        // The record has only hashes of the requests. The host computes the same hash from the message for the
+        // comparison.
         let Some(first) = self.calls.first() else {
             return Ok(false);
         };
@@ -164,10 +165,13 @@ impl TaskCallMessage {
         id: &str,
         mark: &MessageFingerprint,
     ) -> Result<Arc<A2aTask>, A2aRefusal> {
+        // All calls are started before the first one is awaited, so that the calls of a message run concurrently. The
+        // task is kept only after every call is on record. A crash in between leaves calls without a task in memory,
+        // and the mark in each request id shows the next host that some calls of the message are missing.
         let mut handles = Vec::with_capacity(self.calls.len());
         let mut module_events = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
-            // The card tells of every tool, also of those that others must look for first.
+            // The card lists every tool, deferred ones included, so a call to a deferred tool discovers it.
             let _ = face.host.show(&self.session, &call.tool).await;
             let (listener, events) = ModuleEventListener::new();
             let request = self
@@ -179,7 +183,7 @@ impl TaskCallMessage {
         let mut calls = Vec::with_capacity(self.calls.len());
         for (handle, asked) in handles.iter().zip(&self.calls) {
             let mut call = call_of_task(&self.on_record(face, handle).await?);
-            // As it was sent, so that its caller knows it again.
+            // The caller's own spelling, so that it can match the call.
             call.tool_call_id.clone_from(&asked.tool_call_id);
             calls.push(call);
         }
@@ -233,7 +237,7 @@ impl TaskCallMessage {
             .run_in_background()
     }
 
-    /// The call, once it is on record: nobody hears of a task before that.
+    /// The recorded call. The task is not visible before all of its calls are recorded.
     async fn on_record(
         &self,
         face: &A2aServerFace,

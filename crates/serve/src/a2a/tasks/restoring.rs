@@ -1,4 +1,4 @@
-//! A task put together again from the records of its calls.
+//! Rebuilds a task from the records of its calls.
 
 use std::sync::Arc;
 
@@ -12,19 +12,18 @@ use super::{
     context_of,
 };
 
-/// What every call of a message says of that message, so that the record alone tells whether another message is the
-/// same one and whether all of its calls were begun.
+/// A fingerprint of the message in the request id of each of its calls. From the record alone it tells whether a
+/// message is a repetition, and whether all calls of a message were begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MessageFingerprint {
-    /// How many calls the message asks for.
     pub(super) calls: usize,
-    /// Whether its sender knows tool events.
+    /// Whether the sender accepts tool events.
     pub(super) events: bool,
-    /// Of the message's id and its calls, with their arguments and in their order.
+    /// The digest of the message's id and its calls, with their arguments and in their order.
     pub(super) digest: String,
 }
 
-/// What a call is known by: the message that asked for it, its id in there, and what the whole message was.
+/// The request id of a call: the message, the call's id in it, and the fingerprint of the message.
 pub(super) fn request_id(
     message_id: &str,
     tool_call_id: &str,
@@ -33,7 +32,7 @@ pub(super) fn request_id(
     RequestId::new(json!([message_id, tool_call_id, mark]).to_string())
 }
 
-/// The reverse. `None`: the call knew something in it for a secret, so the record has a hash of it.
+/// Parses a request id. `None`: redaction replaced the id by a hash, because it contained a secret.
 fn ids_in(request: &RequestId) -> Option<(String, String, MessageFingerprint)> {
     serde_json::from_str(request.as_str()).ok()
 }
@@ -52,7 +51,7 @@ pub(super) fn call_of_task(call: &CallOnRecord) -> CallOfTask {
     }
 }
 
-/// Whether a task can be told from these calls alone: all of them are there and have ended.
+/// Whether these calls make a complete task: all calls of the message are present and have ended.
 pub(super) fn is_whole(calls: &[CallOnRecord]) -> bool {
     let mark = calls
         .iter()
@@ -61,7 +60,7 @@ pub(super) fn is_whole(calls: &[CallOnRecord]) -> bool {
         && calls.iter().all(|call| call.end.is_some())
 }
 
-/// The task of some calls that carry one mark. `None` where they cannot be one task.
+/// Builds the task of calls that share a fingerprint. `None` if they cannot belong to one task.
 pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<A2aTask>> {
     calls.sort_by_key(|call| call.invocation_id);
     let first = calls.first()?;
@@ -136,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Ended tasks stay in memory up to a number of bytes, so what callers send counts.
+    /// Ended tasks stay in memory up to a number of bytes, so the size of the arguments counts.
     #[test]
     fn the_arguments_of_a_task_count_for_its_memory() {
         assert!(task(vec![call("c", 1)]).unwrap().bytes() < 10_000);
@@ -154,7 +153,7 @@ mod tests {
         }
     }
 
-    /// A host that is killed between two calls of a message leaves the first on record alone.
+    /// A host that is killed between two calls of a message leaves only the first one on record.
     #[test]
     fn a_message_that_was_begun_in_part_fails_and_says_so() {
         let result = json!({

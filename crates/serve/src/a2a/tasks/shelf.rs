@@ -1,4 +1,4 @@
-//! The tasks in memory: those under way, and the last that ended.
+//! The tasks in memory: running tasks, and the latest ended ones.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,21 +7,21 @@ use tokio::sync::OnceCell;
 
 use super::super::task::A2aTask;
 
-/// Ended tasks that stay in memory. The others are on record.
+/// The most ended tasks in memory. Older ones are rebuilt from the record.
 const KEPT: usize = 200;
-/// The room that they may take together, about.
+/// The approximate memory of all ended tasks together.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// What becomes of a message: whoever sends it again gets the same task.
+/// The creation of a task. A repeated message shares the creation of the first.
 #[derive(Clone)]
 pub(super) struct TaskCreation {
-    /// What it asks for.
+    /// The digest of the message.
     pub(super) digest: String,
     pub(super) task: Arc<OnceCell<Arc<A2aTask>>>,
 }
 
 impl TaskCreation {
-    /// The task, once it is there. `None`: nothing came of the message, or nobody has begun with it yet.
+    /// The task once it exists. `None`: the creation failed or has not begun.
     pub(super) async fn outcome(&self) -> Option<Arc<A2aTask>> {
         let nothing = || async { Err::<Arc<A2aTask>, ()>(()) };
         self.task.get_or_try_init(nothing).await.ok().cloned()
@@ -36,9 +36,9 @@ pub(in super::super) struct TaskShelf {
 #[derive(Default)]
 struct TaskTable {
     tasks: HashMap<String, TaskTableEntry>,
-    /// By the ids of their tasks.
+    /// By task id.
     beginnings: HashMap<String, TaskCreation>,
-    /// Counts looks at tasks.
+    /// Increases with every access to a task.
     looks: u64,
 }
 
@@ -57,7 +57,7 @@ impl TaskShelf {
         Some(Arc::clone(&kept.task))
     }
 
-    /// Keeps a task, or returns the one that somebody else kept in the same moment; and whether it is new.
+    /// Keeps a task, or returns the one that was kept meanwhile; and whether the given task is new.
     pub(super) fn keep(&self, task: Arc<A2aTask>) -> (Arc<A2aTask>, bool) {
         let mut shelf = self.shelf.lock();
         shelf.looks += 1;
@@ -77,7 +77,7 @@ impl TaskShelf {
         (task, true)
     }
 
-    /// What becomes of the message that a task is made of: of the one that came first.
+    /// The creation under a task id: the first one, if there are several messages.
     pub(super) fn beginning(&self, id: &str, digest: &str) -> TaskCreation {
         let mut shelf = self.shelf.lock();
         let new = || TaskCreation {
@@ -91,7 +91,7 @@ impl TaskShelf {
             .clone()
     }
 
-    /// A task whose calls are only just being put on record.
+    /// The creation of a task whose calls are still being recorded.
     pub(super) fn still_beginning(&self, id: &str) -> Option<TaskCreation> {
         self.shelf
             .lock()
@@ -101,7 +101,6 @@ impl TaskShelf {
             .cloned()
     }
 
-    /// Nothing came of a message.
     pub(super) fn forget_beginning(&self, id: &str) {
         let mut shelf = self.shelf.lock();
         if shelf
@@ -113,7 +112,7 @@ impl TaskShelf {
         }
     }
 
-    /// Lets go of the ended tasks that nobody looked at for longest.
+    /// Removes the ended tasks that were not used for the longest time.
     pub(in super::super) fn make_room(&self) {
         let mut shelf = self.shelf.lock();
         let ended = shelf.tasks.values().filter(|kept| kept.task.is_over());
@@ -126,7 +125,7 @@ impl TaskShelf {
             return;
         }
         ended.sort_unstable_by_key(|(looked_at, _)| *looked_at);
-        // A few more than needed, so that this is not done for each task anew.
+        // Removes a tenth more than needed, so that not every new task causes a search.
         for (_, task) in ended {
             if count <= KEPT - KEPT / 10 && bytes <= KEPT_BYTES {
                 break;

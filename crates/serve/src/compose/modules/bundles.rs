@@ -1,14 +1,14 @@
-//! Bundles that plans build on and that are not here.
+//! Bundles that plans include and that are not available.
 
 use sha2::{Digest, Sha256};
 use toolpost_amplifier::{Include, LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource};
 use toolpost_config::HostConfig;
 
-/// The longest key before its mark.
+/// The longest key without its suffix.
 const LONGEST_KEY: usize = 80;
 
-/// Bundles that are not here, as failures: whatever they plan is not there either. One of them may plan a guard, so each
-/// counts as a hook that is missing.
+/// The failures for missing bundles, whose modules are missing too. A missing bundle may contain a guard, so each one
+/// counts as a missing hook.
 pub(super) fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
     let missing = &config.missing_bundles;
     let is_shared = |include: &Include, key: &str| {
@@ -23,12 +23,12 @@ pub(super) fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
     let failure = |include: &Include| {
         let text = include.source.to_string();
         let mut key = bundle_key(&include.source);
-        // A key that lets calls pass means one bundle only.
+        // A key can allow calls despite the missing hook, so each key must stand for one bundle.
         if is_shared(include, &key) {
             let digest = Sha256::digest(text.as_bytes());
             key = format!("{key}-{}", const_hex::encode(&digest[..3]));
         }
-        // A key of an older configuration: the whole source.
+        // The whole source, which older configurations use as key.
         let named = Some(&text).filter(|text| config.amplifier.hooks.contains_key(*text));
         LoadFailure {
             module: ModuleId::new(named.cloned().unwrap_or(key)),
@@ -56,7 +56,7 @@ fn message(include: &Include) -> String {
     }
 }
 
-/// A name for a bundle that a person can type as a key: its repository and its file, or its name as written.
+/// A key for a bundle that is short enough to type: its repository and file, or its name as written.
 fn bundle_key(source: &ModuleSource) -> String {
     let text = match source {
         ModuleSource::Git {

@@ -10,10 +10,10 @@ use toolpost_wasm::{DirectoryAccess, DirectoryGrant, WasmModule, WasmModules, Wa
 
 use super::failed;
 
-/// Beneath the cache: what components compile to.
+/// The folder of compiled components in the cache.
 const COMPILED: &str = "components";
 
-/// The engine of all components, made with the first one.
+/// The engine that all components share, created with the first one.
 #[derive(Default)]
 pub(super) struct ComponentEngine(Option<WasmModules>);
 
@@ -31,7 +31,7 @@ impl ComponentEngine {
             .await
     }
 
-    /// A component that looks at calls. It is mounted like a module in Rust.
+    /// Loads a component with hooks. It is mounted like a module in Rust.
     pub(super) async fn load_hook(
         &mut self,
         config: &HostConfig,

@@ -1,4 +1,4 @@
-//! Modules that are gRPC services: running already, or programs that this host starts.
+//! Modules that are gRPC services: running already, or started by this host.
 
 use std::{path::Path, sync::Arc};
 

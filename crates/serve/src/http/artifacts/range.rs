@@ -1,17 +1,16 @@
-//! The `Range` header, as far as one range of bytes goes.
+//! Parses the `Range` header for a single range of bytes.
 
-/// What of the bytes is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestedRange {
-    /// All of them: no range, or none that is understood here.
+    /// All bytes: no range, or an unsupported one.
     All,
-    /// From the first place up to the second, at least one byte.
+    /// From the first position up to the second, at least one byte.
     Part { from: u64, to: u64 },
-    /// A range that has no byte in it.
+    /// A range without a byte.
     Nothing,
 }
 
-/// Several ranges, other units and what cannot be read are answered as if nothing had been asked.
+/// Several ranges, other units and invalid headers count as no range.
 pub(super) fn asked(header: &str, size: u64) -> RequestedRange {
     let Some((unit, range)) = header.split_once('=') else {
         return RequestedRange::All;
@@ -20,7 +19,7 @@ pub(super) fn asked(header: &str, size: u64) -> RequestedRange {
         return RequestedRange::All;
     };
     let number = |text: &str| -> Option<u64> {
-        // `parse` would take a plus sign.
+        // `parse` would accept a plus sign.
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             text.parse().ok()
         } else {

@@ -1,4 +1,4 @@
-//! What goes out: one JSON text, or a stream of events that ends with it.
+//! HTTP answers: one JSON text, or a stream of events that ends with it.
 
 use std::{
     collections::VecDeque,
@@ -34,16 +34,16 @@ use crate::{
 
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Who is spoken to, and about which request.
+/// The request and the caller of an answer.
 pub(super) struct McpAnswerContext {
     pub(super) face: Arc<McpServerFace>,
     pub(super) id: McpRequestId,
-    /// Who asked for what, where each request speaks for itself; faults have a status of their own there.
+    /// The caller and the digest of a request in the stateless era, in which faults have their own HTTP status.
     pub(super) asker: Option<(Principal, [u8; 32])>,
 }
 
 impl McpAnswerContext {
-    /// Waits for what comes first: the end, as one text, or something before it, as a stream.
+    /// Waits for the first item. An end becomes one text, and any other item begins a stream.
     pub(super) async fn respond(self, mut exchange: McpExchange) -> Response {
         match exchange.next().await {
             ExchangeStep::Done(outcome) => self.end(outcome),
@@ -85,7 +85,7 @@ impl McpAnswerContext {
         }
     }
 
-    /// A stream of what is said, up to the end.
+    /// A stream of the messages, up to the end.
     pub(super) fn stream(self, first: Option<Bytes>, exchange: McpExchange) -> Response {
         let mut alive = keep_alive();
         if first.is_some() {
@@ -110,7 +110,7 @@ impl McpAnswerContext {
     }
 }
 
-/// A stream that is being told. Dropped, it leaves the exchange, which knows what that means.
+/// A running stream. Dropping it drops the exchange, which then stops or continues its work.
 struct ExchangeStream {
     speaking: McpAnswerContext,
     first: Option<Bytes>,
@@ -127,7 +127,8 @@ impl ExchangeStream {
         let step = tokio::select! {
             biased;
             step = exchange.next() => step,
-            // Ticks at once on a stream that begins with nothing, so that its reader hears that it is connected.
+            // The first tick is immediate on a stream without a first message, so that a reader sees at once that it is
+            // connected.
             _ = self.alive.tick() => return Some(STILL_HERE),
         };
         let outcome = match step {
@@ -161,7 +162,6 @@ fn frame(pieces: &[Bytes]) -> Bytes {
     frame.freeze()
 }
 
-/// An answer in one text.
 pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
     let body = match pieces {
         [whole, rest, last] if rest.is_empty() && last.is_empty() => Body::from(whole.clone()),
@@ -181,7 +181,6 @@ pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
     response
 }
 
-/// A refusal.
 pub(super) fn refused(
     face: &McpServerFace,
     id: Option<&McpRequestId>,
@@ -201,7 +200,7 @@ pub(super) fn refused(
     response
 }
 
-/// A body of known length in pieces that are shared with others.
+/// A body of known length in shared pieces.
 struct SharedBodyPieces(VecDeque<Bytes>);
 
 impl hyper::body::Body for SharedBodyPieces {
@@ -229,7 +228,7 @@ impl hyper::body::Body for SharedBodyPieces {
     }
 }
 
-/// Marks a session as read for as long as this lives.
+/// Marks a session as read while this value exists.
 pub(super) struct WhileRead {
     stay: Arc<McpSession>,
     until: CancellationToken,

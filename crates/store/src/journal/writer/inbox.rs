@@ -1,4 +1,4 @@
-//! A queue that a thread waits for, and not for ever.
+//! A queue that a thread waits for with a time limit.
 
 use std::{
     sync::{
@@ -12,24 +12,24 @@ use std::{
 
 use tokio::sync::mpsc::Receiver;
 
-/// What waiting came to.
+/// The outcome of a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InboxArrival {
     Some,
-    /// Nothing within the time.
+    /// Nothing within the time limit.
     NoneYet,
-    /// Every sender is gone.
+    /// All senders are dropped.
     NoneEver,
 }
 
-/// The queue of the thread that made it.
+/// The receiver, owned by the thread that made it.
 pub(super) struct WriterInbox<T> {
     queue: Receiver<T>,
     bell: Arc<WriterBell>,
     waker: Waker,
 }
 
-/// Wakes the thread, and tells a call from the end of its patience.
+/// Wakes the thread, and distinguishes a wake-up from the end of the time limit.
 struct WriterBell {
     thread: Thread,
     rang: AtomicBool,
@@ -52,7 +52,7 @@ impl<T> WriterInbox<T> {
         Self { queue, bell, waker }
     }
 
-    /// Takes up to `limit` of what waits. Without `patience` it waits until there is something.
+    /// Takes up to `limit` queued items. Without `patience` it waits until there is one.
     pub(super) fn receive(
         &mut self,
         into: &mut Vec<T>,

@@ -1,11 +1,11 @@
-//! A file read line by line, with a bound on how much of it is held.
+//! Reads a file line by line, with a limit on the memory for a line.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 /// The longest line that is read, in bytes.
 pub(super) const LONGEST: usize = 16 << 20;
 
-/// What ends a line, and a byte more to know that a line is longer than it may be.
+/// The most bytes of a line ending, and one more to detect a line over the limit.
 const ENDING: u64 = 3;
 
 /// Lines with their numbers.
@@ -16,14 +16,13 @@ pub(super) struct EventLineReader<R> {
     longest: usize,
 }
 
-/// What stands on a line.
 #[derive(Debug)]
 pub(super) enum EventInputLine<'a> {
     Text(&'a str),
-    /// Nothing, or nothing that concerns anybody but those who send events.
+    /// Empty, or a part of the stream's framing without an event.
     Blank,
     TooLong,
-    /// No UTF-8.
+    /// It is not UTF-8.
     NoText,
 }
 
@@ -37,7 +36,7 @@ impl<R: Read> EventLineReader<R> {
         }
     }
 
-    /// Gives every line to `take`, with its number from 1 and whether another one can be had without waiting for it.
+    /// Passes each line to `take`, with its number from 1 and whether another line can be read without a wait.
     pub(super) fn each<E: From<io::Error>>(
         mut self,
         mut take: impl FnMut(u64, EventInputLine<'_>, bool) -> Result<(), E>,
@@ -49,7 +48,7 @@ impl<R: Read> EventLineReader<R> {
         Ok(())
     }
 
-    /// Reads a line, or as much of it as is held. `false` at the end.
+    /// Reads a line up to the limit. `false` at the end.
     fn fill(&mut self) -> io::Result<bool> {
         self.line.clear();
         let most = self.longest as u64 + ENDING;
@@ -81,8 +80,8 @@ impl<R: Read> EventLineReader<R> {
     }
 }
 
-/// The data of server-sent events, or the line itself. Events of more than one `data:` line are not put together: nobody
-/// sends JSON that way.
+/// The data of server-sent events, or the line itself. Events of several `data:` lines are not joined: no known sender
+/// splits JSON that way.
 fn event_data(line: &str) -> EventInputLine<'_> {
     let field = |name: &str| {
         line.strip_prefix(name)
@@ -101,7 +100,7 @@ fn event_data(line: &str) -> EventInputLine<'_> {
     }
 }
 
-/// Without what some editors put before a text.
+/// The text without the byte order mark of some editors.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }

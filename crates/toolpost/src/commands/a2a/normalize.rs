@@ -24,20 +24,19 @@ pub(super) struct NormalizeArgs {
     /// A2A 0.3 or 1.0, or lines of AI SDK 4's data stream; standard input by default
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// What to print
+    /// The form of the output
     #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = NormalizeOutputFormat::Calls)]
     form: NormalizeOutputFormat,
-    /// Leave events out that stand in the metadata of text parts, as older agents send them
+    /// Leave out events in the metadata of text parts, as older agents send them
     #[arg(long)]
     no_sidecars: bool,
 }
 
-/// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum NormalizeOutputFormat {
-    /// One JSON array of the merged calls, when everything was read
+    /// One JSON array of the merged calls, after everything was read
     Calls,
-    /// Canonical data parts of A2A, one a line, as soon as each is known
+    /// Canonical data parts of A2A, one per line, as soon as each is known
     Parts,
 }
 
@@ -53,7 +52,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<CliExit> {
         NormalizeOutputFormat::Parts => write_parts(lines, options, &mut out),
     };
     match written {
-        // A reader that has gone has seen enough.
+        // The reader closed the pipe on purpose, so this is no error.
         Err(error) if has_gone(&error) => Ok(CliExit::Done),
         Err(error) => Err(error),
         Ok(tally) => {
@@ -101,7 +100,7 @@ fn write_parts(
             warn_if_unreadable(number, bridge.receive_line(text, send));
         }
         sent?;
-        // A part goes out before anybody waits for the next line, and not line by line while a file is read.
+        // Flushed before the wait for the next line, but not after each line of a file.
         if more { Ok(()) } else { out.flush() }
     })?;
     let mut sent = Ok(());
@@ -111,7 +110,7 @@ fn write_parts(
     Ok(bridge.receiver().tally())
 }
 
-/// The text of a line that says something. One that cannot be read is told and passed over.
+/// The text of a line with content. An unreadable line is reported and skipped.
 fn readable<'a>(number: u64, line: &EventInputLine<'a>) -> Option<&'a str> {
     match line {
         EventInputLine::Text(text) => return Some(text),
@@ -138,7 +137,7 @@ fn warn_left_out_line(number: u64, why: impl std::fmt::Display) {
     ));
 }
 
-/// Says what the parts do not show.
+/// Warns about events that the parts do not show.
 fn warn_left_out_events(tally: ReceiverCounts) {
     let told = |count: u64, what: &str| {
         if count > 0 {
@@ -155,7 +154,7 @@ fn has_gone(error: &anyhow::Error) -> bool {
     failed.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Standard output: as it is for programs, made harmless on a terminal.
+/// Standard output: unchanged for programs, made harmless on a terminal.
 struct NormalizedOutput {
     to: BufWriter<StdoutLock<'static>>,
     shown: bool,
@@ -183,7 +182,7 @@ impl NormalizedOutput {
         }
     }
 
-    /// A line, unless an earlier one could not be written.
+    /// Writes a line unless an earlier one failed.
     fn write_line(&mut self, value: &impl Serialize, written: &mut anyhow::Result<()>) {
         if written.is_ok() {
             *written = self.write_json(value).and_then(|()| self.write("\n"));

@@ -24,19 +24,19 @@ use crate::{
 pub(crate) struct AllowArgs {
     /// The question: the beginning or the end of its id
     id: String,
-    /// Allow the like of it too, until the session or the host ends
+    /// Also allow similar calls until the session or the host ends
     #[arg(long, conflicts_with_all = ["remember", "edit"])]
     session: bool,
-    /// Allow the like of it from now on in this workspace
+    /// Also allow similar calls in this workspace from now on
     #[arg(long, conflicts_with = "edit")]
     remember: bool,
-    /// For how long a remembered rule is valid, such as 12h or 30d
+    /// How long a remembered rule is valid, such as 12h or 30d
     #[arg(long = "for", value_name = "TIME", requires = "remember", value_parser = days_or_less)]
     valid_for: Option<Duration>,
-    /// Which of the suggested rules is meant, by its number or text; the first by default
+    /// A suggested rule, by its number or text; by default the first
     #[arg(long, value_name = "NUMBER|TEXT")]
     rule: Option<String>,
-    /// Change the arguments in $VISUAL or $EDITOR first
+    /// Edit the arguments in $VISUAL or $EDITOR first
     #[arg(long, conflicts_with = "arguments")]
     edit: bool,
     /// Run it with these arguments: a JSON object, `@FILE`, or `-` for standard input
@@ -53,7 +53,7 @@ pub(crate) struct AllowArgs {
 pub(crate) struct DenyArgs {
     /// The question: the beginning or the end of its id
     id: String,
-    /// Why, or what to do instead; the agent reads it
+    /// The reason, or an alternative for the agent; the agent reads it
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
     /// Print JSON
@@ -72,7 +72,7 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<CliExit> {
     let questions = desk::list(&mut client).await?;
     let question = ids::find(&questions, &arguments.id)?;
     if arguments.edit {
-        // The desk's second connection is for hearing of changes, which an edit does not need.
+        // The desk's second connection reports changes, which an edit does not need.
         let listening = crate::reach::running(&place.data_dir)
             .await?
             .map(|(client, _)| client);
@@ -131,7 +131,7 @@ pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<CliExit> {
     print_decision(&decided, question, "", arguments.json)
 }
 
-/// A suggested rule by its number, from 1, or as it is written.
+/// A suggested rule by its number, from 1, or by its text.
 fn chosen(question: &PermissionRequest, rule: &str) -> anyhow::Result<String> {
     let rules = &question.suggestions;
     let by_number = rule
@@ -192,7 +192,7 @@ fn print_decision(
     Ok(CliExit::Done)
 }
 
-/// What became of the question, in a few words.
+/// The outcome of the question, in a few words.
 fn describe_decision(decided: &Value) -> String {
     let decided = &decided["decided"];
     let text = |name: &str| decided[name].as_str().map(spelled_out);
@@ -217,7 +217,7 @@ fn describe_decision(decided: &Value) -> String {
     format!("{what}{kept}")
 }
 
-/// `30d`, or what the configuration takes as a duration.
+/// `30d`, or a duration of the configuration.
 fn days_or_less(text: &str) -> Result<Duration, String> {
     if let Some(days) = text
         .strip_suffix('d')

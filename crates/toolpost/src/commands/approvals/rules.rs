@@ -1,5 +1,5 @@
-//! `toolpost approvals rules` and `forget`: what a yes left behind. They work without a host too, which would read
-//! the same file.
+//! `toolpost approvals rules` and `forget`: the remembered rules. They also work without a running host, on the file
+//! that it would read.
 
 use clap::Args;
 use hyper::Method;
@@ -37,10 +37,10 @@ pub(crate) struct ForgetArgs {
     place: PlaceArgs,
 }
 
-/// The digits by which a rule is shown.
+/// The digits of a rule's id that are shown.
 const SHORT: usize = 8;
 
-/// Who keeps the rules: the host that runs, or the file that it would read.
+/// The keeper of the rules: the running host, or the file that it would read.
 enum RuleKeeper {
     Host(HostClient),
     File(RulesFile),
@@ -59,7 +59,7 @@ impl RuleKeeper {
         }
     }
 
-    /// Those that still count.
+    /// The rules that are still in force.
     async fn rules(&mut self) -> anyhow::Result<Vec<RememberedRule>> {
         match self {
             Self::Host(client) => remembered(client).await,

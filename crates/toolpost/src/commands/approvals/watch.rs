@@ -1,4 +1,4 @@
-//! `toolpost approvals watch`: questions of the running host on this terminal, as they come.
+//! `toolpost approvals watch`: prompts for questions of the running host on this terminal, as they arrive.
 
 use clap::Args;
 

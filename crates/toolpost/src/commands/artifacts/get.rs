@@ -27,9 +27,9 @@ const PIECE: usize = 256 << 10;
 
 #[derive(Args)]
 pub(super) struct GetArgs {
-    /// The kept result: `art_…`, as the result of the call names it
+    /// The kept result: `art_…`, as in the result of the call
     id: ArtifactId,
-    /// Write to this file, which is there whole or not at all
+    /// Write to this file, which is either complete or unchanged
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only these bytes: `0-99`, `100-` or `-100` for the last hundred
@@ -39,12 +39,12 @@ pub(super) struct GetArgs {
     place: PlaceArgs,
 }
 
-/// A range of bytes as it is typed.
+/// A range of bytes on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArtifactByteRange {
     /// From a byte on, to another one or to the end.
     From(u64, Option<u64>),
-    /// So many from the end.
+    /// This many from the end.
     Last(u64),
 }
 
@@ -83,7 +83,7 @@ impl FromStr for ArtifactByteRange {
 }
 
 impl ArtifactByteRange {
-    /// The bytes it means of so many: from the first up to the second.
+    /// The range within this many bytes: the first byte, and the one after the last.
     fn within(self, size: u64) -> (u64, u64) {
         match self {
             Self::From(first, last) => {
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<CliExit> {
         None if !std::io::stdout().is_terminal() => {
             let mut out = std::io::stdout().lock();
             let copied = copy(&file, &about, (from, to), &mut out).and_then(|()| Ok(out.flush()?));
-            // A reader that has gone has seen enough.
+            // The reader closed the pipe on purpose, so this is no error.
             copied.or_else(|error| if has_gone(&error) { Ok(()) } else { Err(error) })?;
         }
         None => {
@@ -147,7 +147,7 @@ fn find(kept: &ArtifactReader, id: ArtifactId) -> anyhow::Result<ArtifactRef> {
     Ok(found.ok_or(ArtifactError::Unknown(id))?)
 }
 
-/// Copies a range. Of a whole, what was read is held against the digest.
+/// Copies a range. A copy of the whole is checked against the digest.
 fn copy(
     file: &BlobFile,
     about: &ArtifactRef,
@@ -197,7 +197,7 @@ fn is_text(media_type: &str) -> bool {
 /// Text on a terminal, made harmless line by line.
 #[derive(Default)]
 struct PrintableTextWriter {
-    /// A line that has not ended.
+    /// An incomplete line.
     begun: Vec<u8>,
 }
 

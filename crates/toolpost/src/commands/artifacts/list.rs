@@ -1,4 +1,4 @@
-//! `toolpost artifacts list`: what is kept, the newest first.
+//! `toolpost artifacts list`: the artifacts, the newest first.
 
 use std::convert::Infallible;
 
@@ -15,15 +15,15 @@ use crate::{
     terminal::{self, DIM, RED, printable, say, styled},
 };
 
-/// How many records are looked at together.
+/// How many records are read at a time.
 const PAGE: u64 = 1_000;
 
 #[derive(Args)]
 pub(super) struct ArtifactListArgs {
-    /// How many
+    /// How many to list
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     lines: usize,
-    /// Only those of one session
+    /// Only kept results of one session
     #[arg(long, value_name = "ID", value_parser = session)]
     session: Option<SessionId>,
     /// Print JSON
@@ -37,7 +37,7 @@ fn session(id: &str) -> Result<SessionId, Infallible> {
     Ok(SessionId::new(id))
 }
 
-/// A kept result and where it comes from.
+/// A kept result and its origin.
 #[derive(Serialize)]
 struct ArtifactListRow {
     #[serde(flatten)]
@@ -45,7 +45,7 @@ struct ArtifactListRow {
     tool: Option<ToolId>,
     session_id: Option<SessionId>,
     at: jiff::Timestamp,
-    /// Whether its bytes are still there.
+    /// Whether its bytes still exist.
     kept: bool,
 }
 

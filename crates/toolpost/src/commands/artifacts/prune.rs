@@ -1,4 +1,4 @@
-//! `toolpost artifacts prune`: makes room by hand, while no host runs.
+//! `toolpost artifacts prune`: frees space by hand, while no host runs.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use crate::{
 
 #[derive(Args)]
 pub(super) struct ArtifactPruneArgs {
-    /// Remove what was last written before: so long ago (`7d`), a day (`2026-11-16`) or a time; without this, what
-    /// `retention.artifacts` in the configuration says
+    /// Remove artifacts that were last written before this: an age (`7d`), a day (`2026-11-16`) or a time; by default
+    /// `retention.artifacts` of the configuration decides
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     before: Option<Timestamp>,
     /// Print JSON
@@ -33,15 +33,15 @@ pub(super) struct ArtifactPruneArgs {
 pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<CliExit> {
     let settings = settings::resolve(&arguments.settings, &PolicyArgs::default())?;
     let age = match arguments.before {
-        // What lies ahead is before nothing: everything goes.
+        // A time in the future is after all artifacts, so all of them go.
         Some(before) => {
             Duration::try_from(environment::now().duration_since(before)).unwrap_or_default()
         }
         None => settings.config.retention.artifacts,
     };
-    // Looked at first, since opening would make one.
+    // Checked first, since opening a data directory would create it.
     drop(super::ArtifactReader::open(&settings.place)?);
-    // The lock: a host that runs counts what is there in memory, and would not hear of what goes.
+    // The lock is required: a running host counts its artifacts in memory, and would miss the removal.
     let data_dir = match DataDir::open(&settings.place.data_dir) {
         Ok(data_dir) => data_dir,
         Err(DataDirError::InUse { path, pid }) => {

@@ -17,7 +17,7 @@ use crate::{
     terminal::{LiveCallDisplay, RED, YELLOW, print_text, printable, say, styled},
 };
 
-/// How long a host gets to finish when the call is over.
+/// How long a host may take to finish after the call.
 pub(crate) const GOODBYE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(
@@ -38,7 +38,7 @@ pub(super) async fn run(
     Ok(exit(&result))
 }
 
-/// A client of the host at an address, or of the one that a command starts.
+/// A client of the host at an address, or of a host that a command starts.
 pub(crate) async fn connect(to: &str, token_file: Option<&Path>) -> anyhow::Result<Client> {
     let mut options = ConnectOptions::new("toolpost-call");
     if let Some(token) = environment::given_token(token_file)? {
@@ -99,8 +99,8 @@ async fn follow(
     running.result().await
 }
 
-/// The schema of the tool's arguments. Asking for it also shows a deferred tool, which a person who names it has
-/// seen.
+/// The schema of the tool's arguments. The request includes deferred tools, since an operator who names one has seen
+/// it.
 async fn schema(api: &ToolApi, tool: &str) -> anyhow::Result<Option<Value>> {
     let all = ListOptions {
         include_deferred: true,
@@ -113,7 +113,7 @@ async fn schema(api: &ToolApi, tool: &str) -> anyhow::Result<Option<Value>> {
         .map(|known| known.schema().into_owned()))
 }
 
-/// An event of the protocol as the terminal knows it.
+/// Converts an event of the protocol for the terminal.
 fn read(kind: &str, data: &Value) -> EventBody {
     let message = data["message"].as_str().unwrap_or_default().to_owned();
     match kind {
@@ -156,7 +156,7 @@ fn print(result: &ToolResult) {
     }
 }
 
-/// What is said beside the data.
+/// The remarks beside the data.
 fn aside(result: &ToolResult) -> Vec<String> {
     let warning = styled(YELLOW, "warning:");
     let mut lines: Vec<String> = remarks(result)
@@ -180,7 +180,7 @@ fn aside(result: &ToolResult) -> Vec<String> {
     lines
 }
 
-/// What a reader of the data alone would not know. Hosts other than Toolpost say less of it.
+/// Facts that the data does not show. Hosts other than Toolpost send fewer of them.
 fn remarks(result: &ToolResult) -> Vec<String> {
     let mut remarks = Vec::new();
     if result.outcome == Some(Outcome::Partial) {

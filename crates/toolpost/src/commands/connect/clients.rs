@@ -1,12 +1,12 @@
-//! The clients, and the form each of them wants.
+//! The clients, and the setup that each of them needs.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// Where clients find the token. A reference keeps it out of files that are shared.
+/// The variable of the clients' token. A reference to it keeps the token out of shared files.
 pub(super) const VARIABLE: &str = "TOOLPOST_TOKEN";
 
-/// A client whose form is known.
+/// A client with a known setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AgentClient {
     ClaudeCode,
@@ -19,19 +19,18 @@ pub(super) enum AgentClient {
     A2e,
 }
 
-/// How the client comes to the host.
+/// The way of the client to the host.
 pub(super) enum ClientTransport {
     /// The address of `/mcp`.
     Address(String),
-    /// What the client starts.
+    /// The command that the client starts.
     Pipes { program: String, words: Vec<String> },
 }
 
-/// What to do.
 pub(super) struct ConnectRecipe {
-    /// One line for a shell, where the client has a command for it.
+    /// A shell command, if the client has one for it.
     pub(super) command: Option<String>,
-    /// Where the snippet belongs.
+    /// The file for the snippet.
     pub(super) file: &'static str,
     pub(super) snippet: Option<String>,
     pub(super) notes: Vec<String>,
@@ -83,7 +82,7 @@ impl AgentClient {
         }
     }
 
-    /// Whether it has no way of its own to a host on this machine that wants a token.
+    /// Whether the client has no way to send a token to a host on this machine.
     pub(super) fn prefers_pipes(self) -> bool {
         match self {
             Self::ClaudeDesktop => true,
@@ -96,7 +95,7 @@ impl AgentClient {
         }
     }
 
-    /// Whether it takes the token from its environment; the others ask for it or want it in their file.
+    /// Whether it reads the token from its environment; the others prompt for it or need it in their file.
     pub(super) fn reads_environment(self) -> bool {
         match self {
             Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Goose | Self::A2e => true,
@@ -157,12 +156,12 @@ fn a2e(reach: &ClientTransport) -> ConnectRecipe {
     ConnectRecipe::of("a Python program that has the A2E SDK", snippet)
 }
 
-/// A text in quotes, as JSON, TOML and YAML all read it. JSON alone lets this one control character stand.
+/// A quoted text that JSON, TOML and YAML all read. Only JSON would allow this control character unescaped.
 fn text(text: &str) -> String {
     json!(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// A list of texts, which all three read too.
+/// A list of texts that all three read.
 fn list(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|one| text(one)).collect();
     format!("[{}]", texts.join(", "))
@@ -198,8 +197,8 @@ fn claude_code(name: &str, reach: &ClientTransport) -> ConnectRecipe {
             let bearer = format!("Bearer ${{{VARIABLE}}}");
             let entry =
                 json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
-            // In single quotes the shell leaves the reference to the client, which promises to resolve it in `.mcp.json`;
-            // that is the file of the scope `project`.
+            // In single quotes the shell passes the reference on to the client, which documents that it resolves
+            // references in `.mcp.json`; that is the file of the scope `project`.
             let command = format!(
                 "claude mcp add --scope project --transport http {name} {url} --header 'Authorization: {bearer}'"
             );
@@ -311,7 +310,7 @@ fn codex(name: &str, reach: &ClientTransport) -> ConnectRecipe {
 
 fn goose(name: &str, reach: &ClientTransport) -> ConnectRecipe {
     const FILE: &str = "`~/.config/goose/config.yaml`";
-    // Quoted, since a name like `on` or `7` is no text in YAML. A description is not optional there.
+    // Quoted, since a name like `on` or `7` is no text in YAML. The description is required there.
     let name = text(name);
     let head = format!(
         "extensions:\n  {name}:\n    enabled: true\n    name: {name}\n    description: Tools of this workspace\n    \
@@ -410,7 +409,7 @@ mod tests {
         );
     }
 
-    /// What a client would read out of its snippet.
+    /// The client's view of its snippet.
     fn parsed(client: AgentClient, text: &str) -> Value {
         match client {
             AgentClient::ClaudeCode

@@ -1,4 +1,5 @@
-//! An explanation for a person: the verdict, then what each layer would do and why, then what would change it.
+//! An explanation in plain text: the verdict, then each layer's part and its reason, then the ways to change the
+//! verdict.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! `toolpost journal export`: the record, or a part of it, as lines that can be read without Toolpost.
+//! `toolpost journal export`: the record, or a part of it, as lines that need no Toolpost to read.
 
 mod index;
 mod selection;
@@ -27,26 +27,27 @@ use selection::RecordSelection;
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// Writes one JSON object a line. Whatever the records that are asked for stand on is written with them: the session,
-/// the tools, the surface, the host's start, the call that made a call. So every id names something in the same export.
+/// Writes one JSON object per line. The export includes the records that the selected ones refer to: the session, the
+/// tools, the surface, the host's start, and the calls that made the calls. So every id can be found in the same
+/// export.
 #[derive(Args)]
 pub(super) struct ExportArgs {
-    /// In which form
+    /// The format
     #[arg(long, value_enum, default_value_t = JournalExportFormat::Jsonl)]
     format: JournalExportFormat,
-    /// Only what belongs to one session
+    /// Only the records of one session
     #[arg(long, value_name = "ID", conflicts_with = "call")]
     session: Option<String>,
-    /// Only one call, and the calls it made
+    /// Only one call, and its nested calls
     #[arg(long, value_name = "ID")]
     call: Option<InvocationId>,
-    /// Calls with a record not before: so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone
+    /// Calls with a record at or after this time: an age (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone
     #[arg(long, value_name = "WHEN", value_parser = moment, conflicts_with = "call")]
     since: Option<Timestamp>,
-    /// Calls with a record before: the same
+    /// Calls with a record before this time, in the same forms
     #[arg(long, value_name = "WHEN", value_parser = moment, conflicts_with = "call")]
     until: Option<Timestamp>,
-    /// Into a file, which is there once it is whole; stdout without this
+    /// Write to a file, which appears once it is complete; by default stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -57,13 +58,13 @@ pub(super) struct ExportArgs {
 enum JournalExportFormat {
     /// The records of the Agent Tool draft, version 0.2.0
     AgentTool,
-    /// The journal's own records, each with its place in the chain
+    /// The journal's own records, each with its position in the chain
     Jsonl,
-    /// One line a call, with the fields of an A2E host's audit file
+    /// One line per call, with the fields of an A2E host's audit file
     A2eAudit,
 }
 
-/// Which records are asked for.
+/// The selected records.
 pub(super) enum ExportScope {
     Call(InvocationId),
     Some {
@@ -102,7 +103,7 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<CliExit> {
     match &arguments.output {
         None => {
             let written = write(&reader, &wanted, export, io::stdout().lock());
-            // A reader that has gone has seen enough.
+            // The reader closed the pipe on purpose, so this is no error.
             written.or_else(|error| {
                 if is_broken_pipe(&error) {
                     Ok(ExportCounts::default())
@@ -136,7 +137,7 @@ struct ExportCounts {
     lines: u64,
 }
 
-/// Lines on their way out.
+/// The output lines.
 struct ExportLines<W> {
     export: Export,
     to: W,

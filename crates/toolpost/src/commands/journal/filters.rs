@@ -1,4 +1,4 @@
-//! The filters of `tail` and `search`, and moments as people write them.
+//! The filters of `tail` and `search`, and their formats of times.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -8,16 +8,16 @@ use toolpost_model::{Outcome, SessionId};
 
 use crate::environment;
 
-/// Which calls.
+/// The selected calls.
 #[derive(Args, Clone, Debug)]
 pub(super) struct FilterArgs {
-    /// Calls of a tool: its name, its id, or a pattern in which `*` stands for any text
+    /// Calls of a tool: its name, its id, or a pattern in which `*` matches any text
     #[arg(long, value_name = "PATTERN")]
     tool: Option<String>,
     /// Calls of one caller
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// Calls that ended so: succeeded, partial, failed, denied, rejected, canceled, timed_out, unknown
+    /// Calls with this outcome: succeeded, partial, failed, denied, rejected, canceled, timed_out, unknown
     #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     outcome: Option<Outcome>,
     /// Calls with this correlation id
@@ -26,16 +26,16 @@ pub(super) struct FilterArgs {
     /// Calls of one session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Not before: so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time (`2026-11-16T08:30:00Z`)
+    /// At or after this time: an age (`2h`, `30d`), a day (`2026-11-16`) or a time (`2026-11-16T08:30:00Z`)
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<Timestamp>,
-    /// Before: the same
+    /// Before this time, in the same forms
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     until: Option<Timestamp>,
 }
 
 impl FilterArgs {
-    /// Whether every record passes.
+    /// Whether no filter is set.
     pub(super) fn is_empty(&self) -> bool {
         self.query(0) == Query::newest(0)
     }
@@ -61,7 +61,7 @@ fn outcome(word: &str) -> Result<Outcome, String> {
     })
 }
 
-/// A moment: so long ago, a day from its beginning in UTC, or a time.
+/// A point in time: an age, the start of a day in UTC, or a time.
 pub(in crate::commands) fn moment(text: &str) -> Result<Timestamp, String> {
     let not_one = || {
         "write so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone".to_owned()

@@ -63,7 +63,7 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a record tells, in a few words. `None`: its body cannot be read.
+/// A record in a few words. `None`: its body cannot be read.
 fn describe(record: &Record) -> Option<String> {
     Some(match record.kind {
         RecordKind::HostStarted => {

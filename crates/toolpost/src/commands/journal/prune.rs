@@ -19,11 +19,11 @@ use crate::{
 
 #[derive(Args)]
 pub(super) struct JournalPruneArgs {
-    /// Remove what was written before: so long ago (`90d`), a day (`2026-11-16`) or a time; without this, what
-    /// `retention.journal` in the configuration says
+    /// Remove records that were written before this: an age (`90d`), a day (`2026-11-16`) or a time; by default
+    /// `retention.journal` of the configuration decides
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     before: Option<Timestamp>,
-    /// Say what would go, and remove nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -53,9 +53,9 @@ pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<CliExit> {
             return Err(UsageError(message.to_owned()).into());
         }
     };
-    // Looked at first, since opening would make one.
+    // Checked first, since opening a data directory would create it.
     drop(super::open(&settings.place)?);
-    // The lock: a host that runs removes its oldest records by itself.
+    // The lock is required: a running host removes its oldest records itself.
     let data_dir = DataDir::open(&settings.place.data_dir)?;
     let options = JournalOptions {
         max_bytes: settings.config.limits.journal,

@@ -27,33 +27,33 @@ use crate::{
 };
 
 const PAGE: usize = 1_000;
-/// The word for the session that called last.
+/// The word for the session with the latest call.
 const LAST: &str = "last";
-/// So many of the newest sessions are told to somebody who looks for one.
+/// The most sessions that are listed if the requested one is not found, newest first.
 const SESSIONS_TOLD: usize = 5;
-/// So many recorded calls that nobody made are told on the terminal.
+/// The most unused recorded calls that are listed on the terminal.
 const LEFT_TOLD: usize = 10;
 /// How long calls that wait for their recorded delay may take at the end.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
-    /// What to serve: a cassette file, the id of a recorded session, or `last` for the session that called last
+    /// A cassette file, the id of a recorded session, or `last` for the session with the latest call
     #[arg(value_name = "SESSION|FILE")]
     what: String,
-    /// Which recorded call answers one
+    /// How a call is matched with a recorded one
     #[arg(long = "match", value_name = "HOW", default_value = "strict")]
     matching: MatchWord,
-    /// When a call is answered
+    /// The delay of the answers
     #[arg(long, value_name = "HOW", default_value = "none")]
     delays: DelayWord,
-    /// Fail also where recorded calls were not made
+    /// Fail also if some recorded calls were not made
     #[arg(long)]
     complete: bool,
-    /// Write the session to a cassette file, and serve nothing
+    /// Write the session to a cassette file, without serving it
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Print what became of the recorded calls as JSON at the end
+    /// Print the fate of the recorded calls as JSON at the end
     #[arg(long, conflicts_with = "stdio")]
     json: bool,
     #[command(flatten)]
@@ -64,17 +64,17 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum MatchWord {
-    /// One of the same tool with the same input; each answers once
+    /// A recorded call of the same tool with the same input; each answers once
     Strict,
-    /// Only the next one of the recording
+    /// Only the next call of the recording
     Ordered,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum DelayWord {
-    /// At once
+    /// Answer at once
     None,
-    /// After as long as it took when it was recorded
+    /// Answer after the recorded duration of the call
     Recorded,
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<CliExit> {
     }
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
-    // Nothing of the workspace counts: the same recording is the same host on every machine.
+    // The workspace's settings are left out: the same recording is the same host on every machine.
     let mut config = HostConfig::default();
     if let Some(address) = arguments.face.http {
         config.http.listen = address;
@@ -145,7 +145,6 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<CliExit> {
     print_replay_report(&host, arguments)
 }
 
-/// What a recording holds.
 struct RecordingCounts {
     calls: usize,
     tools: usize,
@@ -175,7 +174,7 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
         match server.token() {
             None => styled(YELLOW, "none: everybody on this machine may call"),
             Some(_) if given => "the one you gave".to_owned(),
-            // It opens nothing but a recording, and dies with this process.
+            // The token gives access only to a recording, and ends with this process.
             Some(token) => token.to_owned(),
         },
     );
@@ -187,7 +186,7 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
     line("listening", format!("http://{address}"));
 }
 
-/// Says what became of the recorded calls.
+/// Prints the fate of the recorded calls.
 fn print_replay_report(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<CliExit> {
     let Some(report) = host.replay_report() else {
         anyhow::bail!("the host served no recording")
@@ -266,7 +265,7 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
     }
 }
 
-/// Shows every record to a recorder. `None`: it found nothing of what it looks for.
+/// Feeds every record to a recorder. `None`: no record matched.
 pub(crate) fn record_cassette(
     reader: &JournalReader,
     mut recorder: Recorder,
@@ -284,7 +283,7 @@ pub(crate) fn record_cassette(
     Ok(recorder.found().then(|| recorder.finish()))
 }
 
-/// The sessions that called last, newest first.
+/// The sessions with the latest calls, newest first.
 fn newest_sessions(reader: &JournalReader, count: usize) -> anyhow::Result<Vec<SessionId>> {
     let mut found: Vec<SessionId> = Vec::new();
     let mut before = reader.last_seq()?;

@@ -1,4 +1,4 @@
-//! `toolpost journal seal`: a head to keep where the host cannot write.
+//! `toolpost journal seal`: prints a head for safekeeping where the host cannot write.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `toolpost journal search`: calls by what they are and by what was said in them, newest first.
+//! `toolpost journal search`: finds calls by their properties and their text, newest first.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,20 +15,20 @@ use crate::{
     terminal::{self, DIM, say, spelled_out, styled},
 };
 
-/// Calls that are looked at between two steps of the bar.
+/// How many calls are read between two steps of the bar.
 const PAGE: usize = 500;
 /// Characters shown before and behind a word that was found.
 const AROUND: usize = 50;
 
 #[derive(Args)]
 pub(super) struct JournalSearchArgs {
-    /// Words that all stand in the arguments or the result, in any case
+    /// Words that must all be in the arguments or the result, ignoring case
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
-    /// How many
+    /// How many calls
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     lines: usize,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -77,7 +77,7 @@ fn show(call: &StoredRecord, excerpt: &str, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is looked for, in small letters.
+/// The words to find, in lower case.
 struct JournalSearchWords(Vec<String>);
 
 impl JournalSearchWords {
@@ -89,7 +89,7 @@ impl JournalSearchWords {
         self.0.is_empty()
     }
 
-    /// A piece of the text around the first word, where all of them are there.
+    /// An excerpt around the first word, if the text has all of them.
     fn look_in(
         &self,
         reader: &JournalReader,
@@ -98,7 +98,7 @@ impl JournalSearchWords {
         let Some(first) = self.0.first() else {
             return Ok(Some(String::new()));
         };
-        // What was asked stands in the first record of a call, which is its end where there is no other.
+        // The arguments are in the first record of a call. If a call has only one record, its end, they are in that.
         let records = match call.record.invocation_id {
             Some(id) if !holds_request(&call.record) => reader.records_of(id)?,
             _ => vec![call.clone()],
@@ -115,7 +115,7 @@ impl JournalSearchWords {
         Ok(all.then(|| excerpt(&small, &transcript, first)))
     }
 
-    /// Spares the parsing of what cannot hold them: JSON writes most letters as they are.
+    /// Avoids the parsing of records that cannot contain the words: JSON writes most letters as they are.
     fn may_be_in(&self, records: &[StoredRecord]) -> bool {
         let bodies: Vec<String> = records
             .iter()
@@ -130,13 +130,13 @@ impl JournalSearchWords {
     }
 }
 
-/// Whether a record is the one that tells what was asked.
+/// Whether a record has the request of its call.
 fn holds_request(record: &Record) -> bool {
     let head = record.read_body::<CallRecordHead<'_>>();
     head.is_ok_and(|head| head.call.is_some())
 }
 
-/// Adds what was asked and what came back.
+/// Adds the request and the result.
 fn collect(record: &Record, transcript: &mut String) {
     let Ok(body) = record.read_body::<CallRecordBody<'_>>() else {
         return;
@@ -165,7 +165,7 @@ fn texts(value: &Value, transcript: &mut String) {
         Value::String(text) => line(text, transcript),
         Value::Array(items) => items.iter().for_each(|item| texts(item, transcript)),
         Value::Object(members) => {
-            // Of content, its text; the rest says what kind it is.
+            // Only the text of a content block counts, not its type.
             if let (Some(Value::String(text)), true) =
                 (members.get("text"), members.contains_key("type"))
             {
@@ -184,8 +184,8 @@ fn line(text: &str, transcript: &mut String) {
     transcript.push('\n');
 }
 
-/// The surroundings of a word. Small letters may be longer than large ones, so places are counted in characters, which
-/// is near enough for something to look at.
+/// The text around a word. Lower case may be longer than upper case, so positions are counted in characters, which is
+/// exact enough for display.
 fn excerpt(small: &str, transcript: &str, word: &str) -> String {
     let at = small.find(word).map_or(0, |at| small[..at].chars().count());
     let begin = at.saturating_sub(AROUND);

@@ -1,4 +1,4 @@
-//! One call, told from its records: what was asked, what each layer did about it and why, where the time went.
+//! One call, reconstructed from its records: the request, the part of each layer with its reason, and the times.
 
 mod answers;
 mod ending;
@@ -57,13 +57,12 @@ pub(crate) fn show(
     Ok(CliExit::Done)
 }
 
-/// The records of one call.
 struct CallRecordPrinter<'a> {
     rows: &'a [StoredRecord],
     bodies: Vec<CallRecordBody<'static>>,
     circumstances: Vec<CircumstancesBody<'static>>,
     result: Option<ToolResult>,
-    /// Its arguments, from those that the model sent on.
+    /// Its arguments, starting from the model input.
     inputs: InputTrail,
 }
 
@@ -128,7 +127,7 @@ impl<'a> CallRecordPrinter<'a> {
         Ok(())
     }
 
-    /// What was asked, and by whom.
+    /// The request and its caller.
     fn print_request(&self, id: InvocationId, line: NamedLineWriter<'_>) {
         line("call", id.to_string());
         let request = self.request();
@@ -187,7 +186,7 @@ impl<'a> CallRecordPrinter<'a> {
         }
     }
 
-    /// Puts what each stage did beneath it.
+    /// Adds the details of each stage beneath it.
     fn annotate(
         &self,
         reader: &JournalReader,
@@ -294,7 +293,7 @@ impl<'a> CallRecordPrinter<'a> {
     }
 }
 
-/// The tool as a record names it: by its id, or as the caller asked for it.
+/// The tool of a record: its id, or the name in the request.
 pub(super) fn tool_of(body: &CallRecordBody<'_>) -> String {
     let id = body.tool_id.as_ref().and_then(|id| id.read().ok());
     match (id, &body.call) {
@@ -304,12 +303,12 @@ pub(super) fn tool_of(body: &CallRecordBody<'_>) -> String {
     }
 }
 
-/// The newest account of a part: later records know more.
+/// The latest value of a part: later records are more complete.
 fn newest<'b, B, T>(bodies: &'b [B], part: impl FnMut(&'b B) -> Option<T>) -> Option<T> {
     bodies.iter().rev().find_map(part)
 }
 
-/// The word that records have for a value, with spaces.
+/// The word for a value in records, with spaces.
 pub(super) fn word(value: &impl Serialize) -> String {
     let word = serde_json::to_value(value).unwrap_or_default();
     word.as_str().unwrap_or_default().replace('_', " ")

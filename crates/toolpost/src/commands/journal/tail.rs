@@ -1,4 +1,4 @@
-//! `toolpost journal tail`: the newest records, and with `--follow` the ones to come.
+//! `toolpost journal tail`: the newest records, and with `--follow` new ones.
 
 use std::{collections::BTreeMap, thread, time::Duration};
 
@@ -10,19 +10,19 @@ pub(super) use super::line::JournalRecordRow;
 use super::{filters::FilterArgs, line::print, open};
 use crate::{cli::PlaceArgs, exit::CliExit, settings};
 
-/// How often a followed journal is looked at.
+/// The polling interval of `--follow`.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 const PAGE: usize = 1_000;
 
 #[derive(Args)]
 pub(super) struct TailArgs {
-    /// How many
+    /// How many records
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     lines: usize,
-    /// Go on with new records as they are written
+    /// Continue with new records as they are written
     #[arg(short, long)]
     follow: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(super) struct TailArgs {
 
 pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<CliExit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
-    // Asked first: what is written meanwhile comes with the first look again.
+    // Read first: records that are written meanwhile appear in the first poll.
     let mut last = reader.last_seq()?;
     let query = (!arguments.filters.is_empty()).then(|| arguments.filters.query(arguments.lines));
     let rows = match &query {
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<CliExit> {
     }
 }
 
-/// The newest records of the calls that fit, oldest first.
+/// The newest records of the matching calls, oldest first.
 fn tail_of(
     reader: &JournalReader,
     query: &Query,
@@ -80,7 +80,7 @@ fn tail_of(
     Ok(rows.into_values().skip(skipped).collect())
 }
 
-/// Whether a new record is of a call that fits. How a call ended is known with its last record only.
+/// Whether a new record belongs to a matching call. The outcome of a call is known only with its last record.
 fn passes(reader: &JournalReader, query: &Query, row: &StoredRecord) -> anyhow::Result<bool> {
     let Some(id) = row.record.invocation_id else {
         return Ok(false);

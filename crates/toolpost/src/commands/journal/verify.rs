@@ -1,4 +1,4 @@
-//! `toolpost journal verify`: was the record changed?
+//! `toolpost journal verify`: checks the record for changes.
 
 use std::path::PathBuf;
 
@@ -21,19 +21,19 @@ use crate::{
     terminal::{self, GREEN, RED, YELLOW, say, styled, warn},
 };
 
-/// Checks every record there is: the chain, its gaps, what calls are looked for by, and the kept results that records
-/// name. The chain has no key, so whoever can write the file can cut off its end or write it anew from some record on,
-/// and what is left is a whole chain. That shows only against a head that was kept elsewhere; see `journal seal`.
+/// Checks every record: the chain, its gaps, the index of calls, and the kept results that records name. The chain has
+/// no key, so anybody with write access to the file can cut off its end or rewrite it from some record on, and the
+/// rest is still a valid chain. Only a head that was kept elsewhere reveals that; see `journal seal`.
 #[derive(Args)]
 pub(super) struct VerifyArgs {
-    /// A head that `journal seal` or an earlier check printed: records cut off or rewritten at the end show only
-    /// against it
+    /// A head from `journal seal` or an earlier check: only this reveals records that were cut off or rewritten at the
+    /// end
     #[arg(long, value_name = "SEQ:HASH")]
     head: Option<SealedHead>,
-    /// A journal elsewhere: the file, or the folder it lies in
+    /// A journal elsewhere: the file, or its folder
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Do not look for the kept results
+    /// Do not check the kept results
     #[arg(long)]
     no_artifacts: bool,
     /// Print JSON
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<CliExit> {
     let files = files(arguments.journal.as_deref(), &arguments.settings.place)?;
     let reader = JournalReader::open(&files.journal)
         .with_context(|| format!("the journal `{}` cannot be read", files.journal.display()))?;
-    // A copy of the file alone is a copy all the same.
+    // A copy of the file alone is checked without the kept results.
     let is_alone = arguments.journal.is_some() && !files.blobs.is_dir();
     if is_alone && !arguments.no_artifacts {
         warn(format_args!(
@@ -84,8 +84,8 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<CliExit> {
     })
 }
 
-/// How long kept results stay is in the configuration. One that cannot be read is no reason not to look at the
-/// record: then it is what it is by default.
+/// The configuration holds the retention of artifacts. A broken configuration must not prevent the check of the
+/// record, so the default applies then.
 fn artifacts_place(arguments: &VerifyArgs, folder: PathBuf) -> anyhow::Result<ArtifactsPlace> {
     let settings = settings::resolve(&arguments.settings, &PolicyArgs::default()).ok();
     let retention = settings.map_or_else(RetentionConfig::default, |settings| {

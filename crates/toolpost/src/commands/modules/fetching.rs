@@ -1,4 +1,4 @@
-//! `toolpost modules fetch` and `update`: modules into the cache, and their packages into an environment.
+//! `toolpost modules fetch` and `update`: fetches modules into the cache, and their packages into an environment.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) enum ModuleFetchAction {
 pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyhow::Result<CliExit> {
     let resolve = || arguments.plans.resolve();
     let (settings, all_bundles) = match work {
-        // Whoever names modules means those, and not what else the bundles plan.
+        // With explicit modules, only those are updated, not the bundles around them.
         ModuleFetchAction::Update if arguments.ids.is_empty() => {
             settings::updated_bundles(resolve).await?
         }
@@ -38,7 +38,7 @@ pub(super) async fn run(arguments: &WhichArgs, work: ModuleFetchAction) -> anyho
         .warnings()
         .chain(settings.plans.missing_warnings())
         .for_each(terminal::warn);
-    // To be asked for is what `offline` keeps hosts from doing by themselves.
+    // `offline` keeps hosts from fetching on their own. This command is an explicit request.
     let supply = Arc::new(ModuleSupply {
         reach: ModuleFetchPolicy::Online,
         ..settings.supply()?
@@ -107,7 +107,7 @@ async fn get(
     fetched
 }
 
-/// Installs what the Python modules need. What is installed then.
+/// Installs the packages of the Python modules. Returns the packages of the environment.
 async fn install(
     settings: &CommandSettings,
     supply: &Arc<ModuleSupply>,
@@ -144,7 +144,7 @@ pub(super) fn core(settings: &CommandSettings) -> CoreWish {
     }
 }
 
-/// The module as Python finds it, if it is one of Python.
+/// The module in the form for Python environments, if it is a Python module.
 pub(super) fn python(module: &PlannedModule, fetched: &FetchedModule) -> Option<PythonModule> {
     let root = match &fetched.root {
         None => None,

@@ -1,4 +1,4 @@
-//! `toolpost modules list`: each module, where it comes from, what it is pinned to, and whether it is here.
+//! `toolpost modules list`: each module, its source, its pin, and whether it is here.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{
     terminal::{DIM, GREEN, RED, YELLOW, printable, say, styled},
 };
 
-/// A module, for people and programs.
+/// A module in the list.
 #[derive(Serialize)]
 pub(super) struct ModuleListRow {
     id: String,
     kind: ModuleKind,
     source: Option<String>,
-    /// Where a plan names it.
+    /// Its place in a plan.
     place: String,
     state: ModuleFetchState,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,15 +35,15 @@ pub(super) struct ModuleListRow {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ModuleFetchState {
-    /// In the cache, as it was fetched.
+    /// In the cache, unchanged.
     Fetched,
-    /// A path, used where it is.
+    /// A path, used in place.
     InPlace,
-    /// A package, which the environment brings.
+    /// A package, which the environment installs.
     Package,
-    /// A host that starts would fetch it.
+    /// A starting host would fetch it.
     NotFetched,
-    /// It is here, or should be, and cannot be used.
+    /// It cannot be used.
     Broken,
 }
 

@@ -1,4 +1,4 @@
-//! `toolpost modules remove`: out of the cache, while nobody needs them.
+//! `toolpost modules remove`: removes modules from the cache while no host uses them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct RemoveArgs {
     /// These modules, by their ids in the plans
     #[arg(value_name = "ID", conflicts_with_all = ["unused", "all"])]
     ids: Vec<String>,
-    /// What none of the plans names or needs
+    /// Remove what no plan names or needs
     #[arg(long, conflicts_with = "all")]
     unused: bool,
     /// Everything: modules, and the environments of their packages
@@ -93,7 +93,7 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<CliExit> {
     Ok(CliExit::Done)
 }
 
-/// Removes the environments of packages that none of the plans' modules needs. How many there were.
+/// Removes the environments of packages that no module of the plans needs. Returns how many there were.
 async fn unused_environments(
     settings: &CommandSettings,
     fetcher: &Fetcher,
@@ -104,7 +104,7 @@ async fn unused_environments(
         let here = fetcher.look(module).await.ok().flatten();
         needing.extend(here.and_then(|fetched| fetching::python(module, &fetched)));
     }
-    // To look for what is in use is no reason to install anything.
+    // The check for packages in use must not install any.
     let packages = PackageEnvironments::new(Arc::new(ModuleSupply {
         reach: ModuleFetchPolicy::Offline,
         ..supply.clone()

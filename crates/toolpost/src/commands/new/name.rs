@@ -1,11 +1,11 @@
-//! A new module's name in the spellings that packages, crates, classes and tools want.
+//! A new module's name in the spellings of packages, crates, classes and tools.
 
 use std::fmt;
 
-/// The most characters of a name: it becomes part of longer ones.
+/// The most characters of a name, which becomes part of longer ones.
 const LONGEST: usize = 40;
 
-/// What somebody called their tool, taken apart into words.
+/// The given name, split into words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleName {
     words: Vec<String>,
@@ -27,7 +27,7 @@ impl fmt::Display for BadName {
 }
 
 impl ModuleName {
-    /// Reads `word-count`, `word_count`, or the same behind `tool-`, which every module id begins with anyway.
+    /// Parses `word-count` or `word_count`, with or without the prefix `tool-` of every module id.
     pub(crate) fn parse(text: &str) -> Result<Self, BadName> {
         let bad = || BadName(text.to_owned());
         let lower = text.to_ascii_lowercase();
@@ -55,7 +55,7 @@ impl ModuleName {
         format!("tool-{}", self.words.join("-"))
     }
 
-    /// `word_count`: what a model calls.
+    /// `word_count`: the tool's name for models.
     pub(crate) fn tool(&self) -> String {
         self.words.join("_")
     }

@@ -1,4 +1,4 @@
-//! The files of a new module. They lie beside this one as they are written, but for names between `@`.
+//! The files of a new module. The templates are beside this file, with placeholders between `@`.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,9 @@ use super::{ModuleLanguage, ModuleName};
 
 /// The name of the test kit for modules in Python.
 pub(super) const TEST_KIT_NAME: &str = "toolpost_testkit.py";
-/// The test kit itself.
 pub(super) const TEST_KIT: &str = include_str!("testkit/toolpost_testkit.py");
 
-/// The files of one language.
+/// The template of one language.
 pub(super) struct ModuleTemplate {
     language: ModuleLanguage,
     files: &'static [(&'static str, &'static str)],
@@ -79,14 +78,14 @@ impl ModuleTemplate {
         Self { language, files }
     }
 
-    /// Every file with its path inside of the module, names filled in.
+    /// Every file with its path in the module, with the names filled in.
     pub(super) fn files(&self, name: &ModuleName) -> Vec<(PathBuf, String)> {
         let filled =
             |(path, text): &(&str, &str)| (PathBuf::from(fill(path, name)), fill(text, name));
         self.files.iter().map(filled).collect()
     }
 
-    /// The file that holds the tool's work.
+    /// The file with the tool's own code.
     pub(super) fn work_file(&self, name: &ModuleName) -> String {
         match self.language {
             ModuleLanguage::Python => fill("@PACKAGE@/__init__.py", name),
@@ -94,7 +93,7 @@ impl ModuleTemplate {
         }
     }
 
-    /// What must be done before the module can run.
+    /// The steps before the module can run.
     pub(super) fn build_steps(&self) -> &'static [&'static str] {
         match self.language {
             ModuleLanguage::Python => &["python3 -m unittest discover tests"],

@@ -1,7 +1,7 @@
-//! A host that its agent started: messages on the pipes, nothing else, and gone when the agent is.
+//! A host for the agent that started it, with messages over pipes. It ends with its agent.
 //!
-//! Where a host runs in the folder already, this process joins it and carries its agent's messages there. When that
-//! host ends, one of the processes that joined takes its place, and the others join that one.
+//! If a host runs in the folder already, this process becomes a relay and passes its agent's messages on. When that
+//! host ends, one of the relays takes its place, and the others connect to it.
 
 use std::{
     future::Future,
@@ -20,16 +20,16 @@ use toolpost_store::{DataDir, DataDirError};
 use super::{ServeArgs, converse, reload::ConfigReloads, startup::StartupSettings};
 use crate::{approving::prompt, cli::StdioProtocol, exit::CliExit, terminal};
 
-/// How long a host over pipes takes for its last records: whoever started it waits three seconds in all.
+/// How long a host over pipes takes for its last records: the program that started it waits three seconds in all.
 const LAST_MOMENT: Duration = Duration::from_millis(700);
-/// How long a host that holds the data directory may take to let this process join: it may be starting, or a command
-/// may hold the directory for the time of one call.
+/// How long this process tries to join a host that holds the data directory: the host may be starting, or a command
+/// may hold the directory for one call.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often that is tried.
+/// The pause between these attempts.
 const TRIED_EVERY: Duration = Duration::from_millis(25);
-/// How long a host may take to read a file that was changed just now.
+/// How long a host may take to reload a file that was just changed.
 const READ_AGAIN_WITHIN: Duration = Duration::from_secs(1);
-/// How long an agent is refused before a host is looked for again.
+/// How long an agent is refused before the next search for a host.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// The signals that end a host.
@@ -47,7 +47,7 @@ impl EndSignals {
     }
 }
 
-/// Serves the agent that started this process, as the host of its folder or by way of the one that runs there.
+/// Serves the agent that started this process, as the host of its folder or as a relay to the running one.
 pub(super) async fn serve_stdio(
     arguments: &ServeArgs,
     startup: StartupSettings,
@@ -82,7 +82,7 @@ pub(super) async fn serve_stdio(
     }
 }
 
-/// Runs a host until its own agent has left or a signal ends it.
+/// Runs a host until its own agent disconnects or a signal ends it.
 async fn host(
     server: &Server,
     arguments: &ServeArgs,
@@ -118,12 +118,12 @@ async fn host(
     }
 }
 
-/// What still runs is ended; the record says so now, or at the next start.
+/// Cancels running calls. Their ends are recorded now, or by recovery at the next start.
 async fn end(server: Server) {
     let _ = tokio::time::timeout(LAST_MOMENT, server.shutdown(Duration::ZERO)).await;
 }
 
-/// A process whose folder has a host already.
+/// A process in a folder that has a host already.
 struct JoiningStdioProcess<'a> {
     arguments: &'a ServeArgs,
     startup: StartupSettings,
@@ -131,22 +131,21 @@ struct JoiningStdioProcess<'a> {
     role: PrincipalRole,
 }
 
-/// What became of the search for a host.
 enum FoundHost {
-    /// Another process is the host, and this one has joined it.
+    /// Another process is the host, and this one is connected to it.
     Other(HostConnection),
     /// The data directory was free, and this process is the host now.
     This(Box<Server>),
-    /// There is none for this agent.
+    /// No host accepts this agent.
     Refused(String),
-    /// The agent has left meanwhile.
+    /// The agent disconnected meanwhile.
     Unneeded,
 }
 
 impl JoiningStdioProcess<'_> {
-    /// Carries the agent's messages to one host after the other, until the agent leaves or a signal comes.
+    /// Relays the agent's messages to one host after another, until the agent disconnects or a signal arrives.
     async fn stay(mut self, signals: &mut EndSignals) -> anyhow::Result<CliExit> {
-        // Away from a terminal this signal has hosts read their files again; it must not end a process that joined.
+        // Without a terminal this signal makes hosts reload their files; it must not end a relay.
         let _hangup = if std::io::stderr().is_terminal() {
             None
         } else {
@@ -199,8 +198,8 @@ impl JoiningStdioProcess<'_> {
         }
     }
 
-    /// The files may say something else than when this process was started. Where they cannot be read, they count as
-    /// they were.
+    /// The files may have changed since this process started. If they cannot be read, the settings from the start
+    /// apply.
     async fn read_again(&mut self) {
         match StartupSettings::read(self.arguments).await {
             Ok(startup) => self.startup = startup,
@@ -208,7 +207,7 @@ impl JoiningStdioProcess<'_> {
         }
     }
 
-    /// Takes the lock where it is free, and joins its holder where it is not.
+    /// Takes the lock if it is free, otherwise connects to its holder.
     async fn find_host(&self, relay: &StdioRelay) -> FoundHost {
         match self.look_for_host(relay).await {
             Ok(found) => found,
@@ -222,6 +221,9 @@ impl JoiningStdioProcess<'_> {
         let session = relay.session();
         let since = Instant::now();
         loop {
+            // This check only saves a start that would fail. The lock inside `start_offline` decides: when a host
+            // ends, all its relays get here at once, one of them gets the lock, and the others see `InUse` and connect
+            // to the winner. A relay that trusted the check alone could start a second host on the same journal.
             if DataDir::running_pid(data_dir).is_none() {
                 match self.startup.builder()?.start_offline().await {
                     Ok(server) => return Ok(FoundHost::This(Box::new(server))),
@@ -232,6 +234,8 @@ impl JoiningStdioProcess<'_> {
             match join_host(data_dir, &ticket, session.as_deref()).await {
                 Ok(connection) => return Ok(FoundHost::Other(connection)),
                 Err(JoinError::NotReady) if since.elapsed() < PATIENCE => {}
+                // After a change of a file, the host and this process may have read different versions of it: the host
+                // reloads only after a moment of quiet. So differing settings are a refusal only if they last.
                 Err(JoinError::SettingsDiffer(_)) if since.elapsed() < READ_AGAIN_WITHIN => {}
                 Err(error) => return Err(error.into()),
             }
@@ -242,7 +246,7 @@ impl JoiningStdioProcess<'_> {
         }
     }
 
-    /// The last host has ended and this process is the next one, for its own agent and for those that join.
+    /// The last host has ended and this process is the next one, for its own agent and for relays.
     async fn take_over(&self, server: Server, relay: &mut StdioRelay, signals: &mut EndSignals) {
         tracing::info!("the host of this folder has ended; this process has taken its place");
         let connection = server.connect_stdio(self.face, self.role, relay.session());

@@ -1,4 +1,4 @@
-//! Reading the configuration again while the host runs: when a file changed, or on SIGHUP.
+//! Reloading the configuration while the host runs: after a file changed, or on SIGHUP.
 
 use std::{io::IsTerminal as _, path::PathBuf};
 
@@ -12,18 +12,18 @@ use crate::{
     watching::ConfigFileWatcher,
 };
 
-/// What was typed, to be resolved again, and what of it could not be read when the host last took it up.
+/// The command line, to be resolved again, and the files that were broken at the last reload.
 pub(super) struct ConfigReloads<'a> {
     arguments: &'a ServeArgs,
     watch: ConfigFileWatcher,
     hangup: Option<Signal>,
-    /// Files whose last good text is in force.
+    /// Files that are broken now; their last good text is in force.
     broken: Vec<PathBuf>,
 }
 
 impl<'a> ConfigReloads<'a> {
     pub(super) fn begin(arguments: &'a ServeArgs, settings: &CommandSettings) -> Self {
-        // On a terminal the signal says that the terminal is gone, and then the host goes too.
+        // On a terminal the signal means that the terminal was closed, and then the host ends too.
         let in_background = !std::io::stderr().is_terminal();
         let hangup = if in_background {
             signal(SignalKind::hangup()).ok()
@@ -38,7 +38,7 @@ impl<'a> ConfigReloads<'a> {
         }
     }
 
-    /// Waits for a reason to read the files again.
+    /// Waits for a reason to reload.
     pub(super) async fn due(&mut self) {
         let hangup = async {
             match &mut self.hangup {
@@ -52,14 +52,16 @@ impl<'a> ConfigReloads<'a> {
         }
     }
 
-    /// Reads the files and puts them in force, or says why they are not.
+    /// Reads the files and applies them, or reports why it does not.
     pub(super) async fn apply_changes(&mut self, server: &Server) {
         self.watch.follow();
         let settings = match self.read() {
             Ok(settings) => settings,
             Err(error) => return self.refuse(server, &format!("{error:#}")),
         };
-        // A file that broke while the host runs: what it said before is in force, all of it, and stays so.
+        // A file that broke while the host runs is not replaced by its last good restrictions, as at a start: its last
+        // good settings are in force as a whole, and stay so until the file is mended. Files that were broken before
+        // do not stop a reload, since the other files may have changed.
         let newly = settings
             .files
             .iter()
@@ -113,7 +115,7 @@ impl<'a> ConfigReloads<'a> {
         ));
     }
 
-    /// What needs looking at.
+    /// Prints a warning for the operator.
     fn print_warning(&self, text: &str) {
         if self.arguments.talks_over_pipes() {
             tracing::warn!("{text}");
@@ -122,7 +124,7 @@ impl<'a> ConfigReloads<'a> {
         }
     }
 
-    /// What is good to know.
+    /// Prints a notice for the operator.
     fn print_notice(&self, text: &str) {
         if self.arguments.talks_over_pipes() {
             tracing::info!("{text}");
@@ -141,7 +143,7 @@ fn broken(settings: &CommandSettings) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Every file that says something, and the list of what is trusted.
+/// Every file in force, and the list of trusted files.
 fn watched(settings: &CommandSettings) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = settings
         .files

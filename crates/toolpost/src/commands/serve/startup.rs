@@ -1,18 +1,18 @@
-//! What a host is started with: the files and flags of the command line, resolved, and the server built from them.
+//! The inputs of a host's start: the files and flags of the command line, resolved, and the server built from them.
 
 use toolpost_serve::{CallerAuthentication, Server, ServerBuilder};
 
 use super::{ServeArgs, access};
 use crate::settings::{self, CommandSettings};
 
-/// The settings of a host that is about to start.
+/// The settings of a host before its start.
 pub(super) struct StartupSettings {
     pub(super) settings: CommandSettings,
     pub(super) access: CallerAuthentication,
 }
 
 impl StartupSettings {
-    /// Reads every file that the command line and the folder name.
+    /// Reads every file of the command line and the folder.
     pub(super) async fn read(arguments: &ServeArgs) -> anyhow::Result<Self> {
         let resolve = || settings::resolve(&arguments.settings, &arguments.policy);
         let mut settings = settings::with_bundles(resolve).await?;
@@ -23,7 +23,7 @@ impl StartupSettings {
         Ok(Self { settings, access })
     }
 
-    /// What the operator is told of the files.
+    /// The notices about the files for the operator.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         self.settings.warnings()
     }

@@ -1,4 +1,5 @@
-//! `toolpost tools accept`: definitions of tools that are kept back, shown, and taken by whoever read them.
+//! `toolpost tools accept`: shows tool definitions that are held back, and accepts them after the operator has read
+//! them.
 
 use anyhow::bail;
 use clap::Args;
@@ -16,15 +17,15 @@ use crate::{
 
 #[derive(Args)]
 pub(crate) struct AcceptArgs {
-    /// A server, or the id of one tool; without it, what is kept back is shown
+    /// A server, or the id of one tool; by default all held-back definitions are shown
     target: Option<String>,
-    /// Everything that is kept back
+    /// Accept all held-back definitions
     #[arg(long, conflicts_with = "target")]
     all: bool,
-    /// Only show what is kept back, and what is different
+    /// Only show the held-back definitions and their differences
     #[arg(long)]
     show: bool,
-    /// Take it without asking
+    /// Accept without a question
     #[arg(long, short)]
     yes: bool,
     /// Print JSON
@@ -36,7 +37,7 @@ pub(crate) struct AcceptArgs {
     policy: PolicyArgs,
 }
 
-/// A definition that is kept back, and whose it is.
+/// A definition that is held back, and its source.
 struct BlockedDefinition {
     source: String,
     what: QuarantinedDefinition,
@@ -90,7 +91,6 @@ async fn accept(
     Ok(CliExit::Done)
 }
 
-/// What of all that is kept back is meant.
 fn select_definitions(
     sources: Vec<SourceReport>,
     target: Option<&str>,

@@ -1,4 +1,4 @@
-//! A tool really called, with arguments that are right and wrong, and told to stop.
+//! Test calls of a tool with right and wrong arguments, and with cancellation.
 
 use std::time::Duration;
 
@@ -15,32 +15,32 @@ use super::{
     workbench::ModuleWorkbench,
 };
 
-/// How long a call may take before it counts as one that does not end.
+/// How long a call may take before it counts as endless.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A deadline that some calls miss and others do not, and how long a call works before it is canceled. Either is fine,
-/// if the call then ends.
+/// A deadline that some calls miss and others meet, and the time before a call is canceled. Both are fine if the call
+/// then ends.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// A tool to be tried.
+/// A tool to test.
 pub(super) struct TriedTool {
-    /// What the module calls it.
+    /// The module's name for it.
     pub(super) name: String,
-    /// What the host calls it.
+    /// The host's name for it.
     pub(super) wire: String,
-    /// The schema, where it can be used.
+    /// The schema, if it is valid.
     pub(super) schema: Option<Schema>,
 }
 
-/// How a call ended, as far as the contract cares.
+/// The end of a call, as far as it matters for the contract.
 #[derive(Debug, PartialEq)]
 enum TrialCallEnd {
-    /// With a result that is a success.
+    /// With a successful result.
     Succeeded,
-    /// With a result that says it failed, and perhaps why.
+    /// With a result that is a failure, and perhaps its reason.
     Failed(Option<String>),
-    /// Without a result of the tool's own: it raised, trapped, or its process went away.
+    /// Without a result of the tool's own: it raised, trapped, or its process ended.
     Broke(String),
-    /// By the host, since its time was over or it was canceled.
+    /// By the host, at its deadline or by cancellation.
     Stopped,
 }
 
@@ -57,7 +57,7 @@ impl TrialCallEnd {
         match result.outcome {
             Outcome::Succeeded | Outcome::Partial => Self::Succeeded,
             Outcome::TimedOut | Outcome::Canceled => Self::Stopped,
-            // A finer code is the host's word for what a result of the tool's own never says.
+            // Only the host sets a finer class; a tool's own failed result never has one.
             Outcome::Failed
                 if class == Some(ErrorClass::ExecutionFailed)
                     && code == ErrorClass::ExecutionFailed.as_str() =>
@@ -74,7 +74,7 @@ impl TrialCallEnd {
     }
 }
 
-/// The exception that a message of Python begins with.
+/// The exception at the start of a Python message.
 fn raised(message: &str) -> Option<&str> {
     let (name, _) = message.split_once(':')?;
     let named = name.starts_with(|c: char| c.is_ascii_uppercase())
@@ -82,7 +82,7 @@ fn raised(message: &str) -> Option<&str> {
     named.then_some(name)
 }
 
-/// Tries one tool.
+/// Tests one tool.
 pub(super) async fn try_out(bench: &ModuleWorkbench, tool: &TriedTool) -> Vec<ValidationCheck> {
     let mut trial = ToolTrial {
         bench,
@@ -115,15 +115,15 @@ pub(super) async fn try_out(bench: &ModuleWorkbench, tool: &TriedTool) -> Vec<Va
     trial.checks
 }
 
-/// What ends a call that does not end by itself.
+/// The limit of a call that does not end by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TrialCallStop {
     AtDeadline(Duration),
-    /// The word to stop, once it has been at work for a moment.
+    /// A cancellation after a moment of work.
     ByCancel,
 }
 
-/// Never, where there is no such time.
+/// Never resolves if there is no such time.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -134,11 +134,11 @@ async fn at(time: Option<Instant>) {
 struct ToolTrial<'a> {
     bench: &'a ModuleWorkbench,
     tool: &'a TriedTool,
-    /// What calls printed.
+    /// The output of the calls.
     printed: String,
-    /// Where the schema says something else than the tool does.
+    /// Differences between the schema and the tool.
     faults: Vec<String>,
-    /// Calls that failed without a word about why.
+    /// Calls that failed without a message.
     speechless: Vec<String>,
     checks: Vec<ValidationCheck>,
 }
@@ -158,7 +158,7 @@ impl ToolTrial<'_> {
         ));
     }
 
-    /// One call to its end. What it printed is kept, and so is a failure without words.
+    /// Runs one call to its end. Keeps its output, and notes a failure without a message.
     async fn call(&mut self, about: &str, arguments: &Value, stop: TrialCallStop) -> TrialCallEnd {
         let limit = match stop {
             TrialCallStop::AtDeadline(limit) => limit,
@@ -229,7 +229,7 @@ impl ToolTrial<'_> {
                 );
                 let check = ValidationCheck::failed(name, told);
                 self.checks.push(match raised(&message) {
-                    // Amplifier counts these as slips of the code, and every other one as a way to refuse.
+                    // Amplifier treats these as bugs of the tool, and every other exception as a way to refuse.
                     None | Some("AttributeError" | "TypeError" | "KeyError") => check,
                     Some(_) => check.weighing(CheckSeverity::Warning),
                 });
@@ -272,7 +272,7 @@ impl ToolTrial<'_> {
         }
     }
 
-    /// What the schema allows must at least not break the tool; that it fails is its right.
+    /// Arguments that fit the schema must not crash the tool. It may refuse them.
     async fn fitting(&mut self, arguments: &Value) {
         if let TrialCallEnd::Broke(message) = self
             .call(
@@ -305,7 +305,7 @@ impl ToolTrial<'_> {
         }
     }
 
-    /// What `execute` really gave back, where somebody could see it.
+    /// The actual return values of `execute`, if the bridge could observe them.
     async fn results(&mut self) {
         let Some(seen) = self.bench.observed(&self.tool.name).await else {
             return;
@@ -322,7 +322,7 @@ impl ToolTrial<'_> {
         }
     }
 
-    /// The process that the next call goes to. One that was ended is started anew by the next call.
+    /// The process for the next call. A process that was ended is started anew by the next call.
     async fn settled(&mut self) -> Option<String> {
         if self.bench.is_in_process() && self.bench.process().await.is_none() {
             self.call(
@@ -363,7 +363,7 @@ impl ToolTrial<'_> {
         .await;
     }
 
-    /// A call that is told to stop must not cost the module its process.
+    /// A canceled call must not cost the module its process.
     async fn survives(
         &mut self,
         name: CheckName,

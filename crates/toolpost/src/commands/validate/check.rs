@@ -1,44 +1,44 @@
-//! The checks by name. The first nine are Amplifier's, in its order; the others are those its validator leaves out.
+//! The checks by name. The first nine are Amplifier's, in its order; the others are missing in its validator.
 
 use serde::{Deserialize, Serialize};
 
 use super::report::CheckSeverity;
 
-/// A check. The order here is the order in which they are told.
+/// A check. Reports list the checks in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckName {
-    /// There is something that can be loaded.
+    /// There is a module that can be loaded.
     ModuleImportable,
     /// It has a `mount`.
     MountExists,
     /// `mount` is async and takes a coordinator and a configuration.
     MountSignature,
-    /// `on_session_ready`, where there is one, is async and takes a coordinator.
+    /// If there is an `on_session_ready`, it is async and takes a coordinator.
     OnSessionReadyAsync,
     /// Mounting brings tools.
     ProtocolCompliance,
     /// A tool has a name.
     ToolName,
-    /// A tool says what it does.
+    /// A tool has a description.
     ToolDescription,
     /// A tool has a schema.
     ToolInputSchema,
     /// A tool has an async `execute` that takes the input.
     ToolExecute,
-    /// `amplifier.toml` can be read and fits what is there.
+    /// `amplifier.toml` can be read and fits the files.
     Manifest,
     /// The package's metadata names `mount` as an entry point.
     EntryPoint,
-    /// What the module says it is.
+    /// The declared type of the module.
     ModuleType,
-    /// A tool is mounted under the name it has.
+    /// A tool is mounted under its own name.
     MountName,
     /// The schema is a JSON Schema for an object.
     InputSchemaValid,
-    /// The module keeps a log.
+    /// The module has a logger.
     Logging,
-    /// The module tells which events it emits.
+    /// The module declares the events that it emits.
     ObservabilityEvents,
     /// A call without arguments ends with a result.
     EmptyInput,
@@ -46,20 +46,20 @@ pub(crate) enum CheckName {
     WrongTypes,
     /// `execute` returns a ToolResult.
     ResultType,
-    /// A failure says what went wrong.
+    /// A failure has a message.
     ErrorHandling,
-    /// The tool takes what its schema allows, and refuses what it does not.
+    /// The tool accepts arguments that fit its schema, and refuses others.
     SchemaHonesty,
-    /// Nothing is printed.
+    /// The module prints nothing.
     PrintNoise,
-    /// A call ends when its time is over.
+    /// A call ends at its deadline.
     Deadline,
-    /// A call ends when it is canceled, and the module serves on.
+    /// A canceled call ends, and the module can serve further calls.
     Cancel,
 }
 
 impl CheckName {
-    /// The word in reports.
+    /// The name in reports.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::ModuleImportable => "module_importable",
@@ -89,7 +89,7 @@ impl CheckName {
         }
     }
 
-    /// What it weighs when it fails.
+    /// The severity of its failure.
     pub(crate) fn weight(self) -> CheckSeverity {
         match self {
             Self::ModuleImportable

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{check::CheckName, report::ValidationCheck};
 
-/// The group that Amplifier looks its modules up in.
+/// The group of Amplifier's entry points.
 const GROUP: &str = "amplifier.modules";
 
 #[derive(Deserialize)]
@@ -25,14 +25,14 @@ struct OtherTools {
     poetry: Option<PoetryTable>,
 }
 
-/// Poetry had tables of its own before the standard ones came.
+/// Poetry's own tables, which are older than the standard ones.
 #[derive(Deserialize)]
 struct PoetryTable {
     #[serde(default)]
     plugins: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// What the module is called by its own entry point, where it has one.
+/// The module's name in its own entry point, if it has one.
 pub(super) fn module_id(text: &str) -> Option<String> {
     entries(text).ok()?.into_iter().next().map(|(id, _)| id)
 }
@@ -56,11 +56,11 @@ fn entries(text: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
         .collect())
 }
 
-/// Judges the text of a `pyproject.toml`. `None`: there is none. `package` is what the module is imported as.
+/// Checks the text of a `pyproject.toml`. `None`: there is none. `package` is the import name of the module.
 pub(super) fn check(text: Option<&str>, package: Option<&str>) -> ValidationCheck {
     let name = CheckName::EntryPoint;
     let Some(text) = text else {
-        // By its path it is found all the same.
+        // The module is found by its path without an entry point.
         let message = "there is no `pyproject.toml`, so hosts find the module by its path only";
         return ValidationCheck::failed(name, message).mildly();
     };

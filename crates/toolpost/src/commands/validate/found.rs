@@ -1,4 +1,4 @@
-//! What lies at a path, as far as that can be told without running any of it.
+//! The module at a path, as far as it can be identified without running any of it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use crate::environment;
 
 use super::{check::CheckName, entry_point, report::ValidationCheck};
 
-/// A module that can be tried.
+/// A module to validate.
 pub(super) struct ModuleCandidate {
-    /// What it is called in reports and as a collection of tools.
+    /// Its name in reports and as a namespace of tools.
     pub(super) id: ModuleId,
-    /// Where it is, as it was named.
+    /// Its path, as given.
     pub(super) path: PathBuf,
-    /// The `pyproject.toml` of a Python module, where there is one.
+    /// The `pyproject.toml` of a Python module, if there is one.
     pub(super) pyproject: Option<String>,
 }
 
-/// Looks at a path. Without a module there, the checks say why.
+/// Identifies the module at a path. If there is none, the checks give the reason.
 pub(super) fn find(path: &Path) -> (Vec<ValidationCheck>, Option<ModuleCandidate>) {
     let resolved = match resolve_folder(path) {
         Ok(resolved) => resolved,
@@ -95,7 +95,7 @@ fn runs_as(transport: &ModuleTransport) -> String {
     }
 }
 
-/// What its own entry point calls it, or its folder does.
+/// Its name in its own entry point, or else the name of its folder.
 fn module_id(path: &Path, pyproject: Option<&str>) -> String {
     if let Some(id) = pyproject.and_then(entry_point::module_id) {
         return id;

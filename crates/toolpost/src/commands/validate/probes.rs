@@ -1,16 +1,16 @@
-//! Arguments to try a tool with, made up from its schema. Pure: nothing here calls anything.
+//! Test arguments for a tool, generated from its schema. Pure functions: nothing here calls the tool.
 
 use serde_json::{Map, Value, json};
 
-/// The most arguments of wrong types that one tool is tried with.
+/// The most arguments of wrong types that are tried on one tool.
 const MOST_WRONG: usize = 6;
-/// How deep a value is made up.
+/// The deepest nesting of a generated value.
 const DEEPEST: usize = 6;
 
-/// What a tool is tried with.
+/// One set of arguments to try.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ToolProbe {
-    /// What is odd about it, for the report: "`text` is a number".
+    /// The flaw in the arguments, for the report: "`text` is a number".
     pub(super) about: String,
     pub(super) arguments: Value,
 }
@@ -18,19 +18,19 @@ pub(super) struct ToolProbe {
 /// The arguments for one tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ToolProbes {
-    /// What the schema allows. `None`: nothing could be made up that fits.
+    /// Arguments that fit the schema. `None`: none could be generated.
     pub(super) fitting: Option<Value>,
-    /// An argument of a type that the schema does not allow, each in otherwise fitting arguments.
+    /// For each probe one argument has a type that the schema forbids; the others fit.
     pub(super) wrong: Vec<ToolProbe>,
-    /// Whether the schema demands something, so that no arguments at all are not enough.
+    /// Whether the schema has requirements, so that empty arguments do not fit.
     pub(super) demands: bool,
 }
 
 impl ToolProbes {
-    /// Makes them up. `fits` says whether arguments fit the schema; what is told to be wrong must be.
+    /// Generates the probes. `fits` checks arguments against the schema, so that wrong arguments are really wrong.
     pub(super) fn of(schema: &Value, fits: impl Fn(&Value) -> bool) -> Self {
         let made = made_up(schema, schema, 0);
-        // Arguments are an object, also where the schema does not say so.
+        // Arguments are an object, even if the schema does not require it.
         let made = if made.is_object() {
             made
         } else {
@@ -60,7 +60,7 @@ impl ToolProbes {
     }
 }
 
-/// A value for a schema: what it names itself, or the plainest one of its type.
+/// A value for a schema: an example in it, or the simplest value of its type.
 fn made_up(schema: &Value, root: &Value, depth: usize) -> Value {
     let schema = referred(schema, root);
     if depth > DEEPEST {
@@ -96,7 +96,7 @@ fn made_up(schema: &Value, root: &Value, depth: usize) -> Value {
     }
 }
 
-/// What a schema itself says is a value of its.
+/// A value that the schema itself gives as valid.
 fn named(schema: &Value) -> Option<&Value> {
     let first = |key: &str| schema[key].as_array().and_then(|values| values.first());
     first("examples")
@@ -126,7 +126,7 @@ fn kind(schema: &Value) -> Option<&str> {
     }
 }
 
-/// Only what is required: the fewer arguments, the less a call does.
+/// Only required members: the fewer arguments, the smaller the effects of a call.
 fn object(schema: &Value, root: &Value, depth: usize) -> Value {
     let required = schema["required"]
         .as_array()
@@ -165,7 +165,7 @@ fn string(schema: &Value) -> Value {
     )
 }
 
-/// The number nearest to one that the bounds allow.
+/// The allowed number that is nearest to one.
 fn number(schema: &Value) -> f64 {
     let bound = |key: &str| schema[key].as_f64();
     let least = bound("minimum").or(bound("exclusiveMinimum").map(|least| least + 1.0));
@@ -179,7 +179,7 @@ fn number(schema: &Value) -> f64 {
     }
 }
 
-/// A value of another type than a property has, and what it is called.
+/// A value of another type than the property's, and the name of that type.
 fn wrong_for(root: &Value, property: &Value) -> Option<(&'static str, Value)> {
     match kind(referred(property, root))? {
         "string" => Some(("a number", json!(5))),

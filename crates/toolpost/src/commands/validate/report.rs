@@ -1,4 +1,4 @@
-//! What a validation found: checks with names, in their order, and what they weigh.
+//! The report of a validation: named checks in their order, with their severity.
 
 use serde::Serialize;
 
@@ -6,35 +6,34 @@ use crate::terminal::{BOLD, GREEN, RED, YELLOW, clean, printable, say, styled};
 
 use super::check::CheckName;
 
-/// How much of a module's own words is repeated in a message.
+/// The most of a module's message that is repeated.
 const LONGEST_MESSAGE: usize = 600;
 
-/// How serious a failed check is. What passed is only told.
+/// The severity of a failed check. Passed checks are only listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckSeverity {
-    /// Told, and no more.
+    /// For information only.
     Info,
-    /// It works here, and may not elsewhere.
+    /// It works here, but may fail elsewhere.
     Warning,
-    /// It does not do what the contract says.
+    /// It violates the contract.
     Error,
 }
 
-/// One check that was made.
+/// A completed check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ValidationCheck {
-    /// Which.
+    /// The check.
     pub(crate) name: CheckName,
-    /// Whether all is well.
+    /// Whether it passed.
     pub(crate) passed: bool,
-    /// What was seen.
+    /// The observation.
     pub(crate) message: String,
-    /// What it weighs.
     pub(crate) severity: CheckSeverity,
 }
 
-/// Everything that was found about one module, as `--json` prints it.
+/// All findings about one module, as `--json` prints them.
 #[derive(Debug, Serialize)]
 pub(crate) struct ValidationReport {
     module_type: &'static str,
@@ -53,7 +52,7 @@ impl ValidationCheck {
         }
     }
 
-    /// Failed, with the weight that the check has.
+    /// A failed check with its usual severity.
     pub(crate) fn failed(name: CheckName, message: impl AsRef<str>) -> Self {
         Self {
             name,
@@ -63,7 +62,7 @@ impl ValidationCheck {
         }
     }
 
-    /// The same with less weight than usual, or more.
+    /// The same with another severity.
     pub(crate) fn weighing(self, severity: CheckSeverity) -> Self {
         Self { severity, ..self }
     }
@@ -77,7 +76,7 @@ impl ValidationCheck {
     }
 }
 
-/// What modules say is made harmless and short before anybody reads it.
+/// Text from modules, made harmless and short.
 fn sanitize_message(message: &str) -> String {
     let message = printable(&clean(message));
     match message.char_indices().nth(LONGEST_MESSAGE) {
@@ -87,7 +86,7 @@ fn sanitize_message(message: &str) -> String {
 }
 
 impl ValidationReport {
-    /// The checks in their order. Those of one name stay in the order in which they were made.
+    /// A report with its checks in order. Checks of one name stay in the order in which they ran.
     pub(crate) fn new(module_path: String, mut checks: Vec<ValidationCheck>) -> Self {
         checks.sort_by_key(|check| check.name);
         Self {
@@ -120,7 +119,7 @@ impl ValidationReport {
         )
     }
 
-    /// For people: the sum first, then a line for each check, and a hint below those that failed.
+    /// As plain text: the summary first, then a line for each check, and a hint below those that failed.
     pub(crate) fn print(&self) {
         say!("{}", styled(BOLD, self.summary()));
         let widest = self

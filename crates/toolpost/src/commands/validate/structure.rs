@@ -1,4 +1,4 @@
-//! A mounted module looked at: what Amplifier's validator checks, and what it leaves out.
+//! Checks of a mounted module: those of Amplifier's validator, and further ones.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{
     workbench::ModuleWorkbench,
 };
 
-/// What the bridge tells of a Python module.
+/// The bridge's report about a Python module.
 #[derive(Deserialize)]
 struct ModuleInspection {
     checks: Vec<SeenCheck>,
@@ -64,7 +64,7 @@ struct SeenSource {
     prints: Vec<String>,
 }
 
-/// Looks at what was mounted, and gives the tools that can be tried.
+/// Inspects the mounted module, and returns the tools to try.
 pub(super) async fn examine(
     found: &ModuleCandidate,
     bench: &ModuleWorkbench,
@@ -136,7 +136,7 @@ fn of_python(
             .into_iter()
             .flat_map(|source| source_checks(&source)),
     );
-    // What did not get so far as to mount a tool did not get so far as to name its events either.
+    // Without a mounted tool the module did not get as far as declaring its events.
     if !seen.tools.is_empty() {
         checks.push(observability(&seen.events));
     }
@@ -181,7 +181,7 @@ fn observability(events: &[String]) -> ValidationCheck {
     )
 }
 
-/// Components and services: what they declare is all that can be seen of them.
+/// Components and services: only their declarations can be inspected.
 fn of_declarations(bench: &ModuleWorkbench, checks: &mut Vec<ValidationCheck>) -> Vec<TriedTool> {
     let declarations = bench.declarations();
     let problems = bench.problems();
@@ -243,7 +243,7 @@ fn of_declarations(bench: &ModuleWorkbench, checks: &mut Vec<ValidationCheck>) -
     tried
 }
 
-/// The name that the module itself has for a tool.
+/// The module's own name for a tool.
 fn native_name(declaration: &Declaration) -> String {
     let mapped = declaration
         .external_mappings
@@ -274,7 +274,7 @@ fn input_schema(name: &str, schema: &Value) -> ValidationCheck {
     }
 }
 
-/// A schema that calls can be checked against. A missing one was told before.
+/// A schema that calls can be checked against. A missing one was reported before.
 fn schema(name: &str, value: &Value, checks: &mut Vec<ValidationCheck>) -> Option<Schema> {
     if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) {
         return None;
@@ -297,7 +297,7 @@ fn schema(name: &str, value: &Value, checks: &mut Vec<ValidationCheck>) -> Optio
     made.ok()
 }
 
-/// What is a schema by its letter, and cannot be meant.
+/// A flaw that is valid in a schema but cannot be intended.
 fn impossible(schema: &Value) -> Option<String> {
     let kind = schema.get("type");
     if kind.is_some_and(|kind| kind != "object") {
@@ -354,7 +354,7 @@ fn source_checks(source: &SeenSource) -> Vec<ValidationCheck> {
     [Some(logging), prints].into_iter().flatten().collect()
 }
 
-/// A few of a list.
+/// The first few of a list.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<String> = names

@@ -1,4 +1,4 @@
-//! A source whose tools take any object, so that what a schema forbids reaches the tool and its own checks are seen.
+//! A source with tools that accept any object, so that arguments against the schema reach the tool's own checks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,13 +9,13 @@ use toolpost_model::{
     SourceProblem, SourceSession, ToolId, WireNaming,
 };
 
-/// The tools of another source without their schemas, which are kept aside.
+/// The tools of another source without their schemas.
 pub(super) struct SchemalessSource {
     inner: Arc<dyn Source>,
     schemas: RemovedSchemas,
 }
 
-/// The schemas that were taken off, by tool.
+/// The removed schemas, by tool.
 #[derive(Clone, Default)]
 pub(super) struct RemovedSchemas(Arc<Mutex<BTreeMap<ToolId, Arc<Value>>>>);
 

@@ -1,4 +1,4 @@
-//! The module under validation in a host of its own: mounted once, looked at from inside, and called like any tool.
+//! The module under validation in a host of its own: mounted once, inspected, and called like any other module.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,12 +22,12 @@ use super::{
     unchecked::{RemovedSchemas, SchemalessSource},
 };
 
-/// How long what still runs may go on when the validation is over.
+/// How long running work may continue after the validation.
 const GRACE: Duration = Duration::from_secs(2);
-/// Events of a call that may wait to be looked at.
+/// The size of the buffer for events of a call.
 const EVENT_BUFFER: usize = 1024;
 
-/// How the module is to be mounted.
+/// The options of the module's mount.
 pub(super) struct ModuleMountOptions {
     pub(super) config: Map<String, Value>,
     pub(super) python: Option<PathBuf>,
@@ -41,11 +41,11 @@ pub(super) struct ModuleWorkbench {
     schemas: RemovedSchemas,
     python: Option<PythonModules>,
     module: String,
-    /// The workspace; it goes with the bench.
+    /// The workspace, which is removed with the workbench.
     _scratch: TempDir,
 }
 
-/// A call under way.
+/// A running call.
 pub(super) struct WorkbenchCall {
     pub(super) handle: CallHandle,
     pub(super) events: mpsc::Receiver<Event>,
@@ -75,7 +75,7 @@ impl ModuleWorkbench {
             parts.source(SchemalessSource::new(source, schemas.clone()));
         }
         config.modules.clear();
-        // Its tools are the only ones here.
+        // The host's own tools are left out.
         config.workspace = None;
         let opened = open_host(&config, parts).await?;
         let principal = Principal::operator("local");
@@ -92,7 +92,7 @@ impl ModuleWorkbench {
         })
     }
 
-    /// The tools that the module brought.
+    /// The tools of the module.
     pub(super) fn declarations(&self) -> Vec<Declaration> {
         let catalog = self.opened.host.catalog();
         catalog
@@ -102,18 +102,18 @@ impl ModuleWorkbench {
             .collect()
     }
 
-    /// What is not there.
+    /// The problems of the module.
     pub(super) fn problems(&self) -> Vec<SourceProblem> {
         self.opened.host.catalog().unavailable().to_vec()
     }
 
-    /// The schema that a tool came with.
+    /// The original schema of a tool.
     pub(super) fn schema_of(&self, tool: &ToolId) -> Option<Arc<Value>> {
         self.schemas.of(tool)
     }
 
-    /// What the bridge sees of the module from inside, from then on with what its tools give back. `None`: it is not
-    /// in Python. `Err`: nothing could be started.
+    /// The bridge's inspection of the module, which also starts to record the values that its tools return. `None`: it
+    /// is not in Python. `Err`: the process did not start.
     pub(super) async fn inspect(&self) -> Option<Result<Value, String>> {
         let python = self.python.as_ref()?;
         let request = json!({ "module": self.module, "observe": true });
@@ -124,7 +124,7 @@ impl ModuleWorkbench {
         }))
     }
 
-    /// The kinds of values that a tool's `execute` gave back so far. `None`: nobody could see them.
+    /// The kinds of values that a tool's `execute` has returned so far. `None`: they could not be observed.
     pub(super) async fn observed(&self, tool: &str) -> Option<Vec<String>> {
         #[derive(Deserialize)]
         struct Seen {
@@ -135,7 +135,7 @@ impl ModuleWorkbench {
         Some(seen.returned.into_iter().map(|(kind, _)| kind).collect())
     }
 
-    /// Which `amplifier_core` a Python module found, to be said after what it is.
+    /// The `amplifier_core` of a Python module, to follow its description.
     pub(super) fn core(&self) -> Option<String> {
         let core = self.python.as_ref()?.core()?;
         let which = if core.real {
@@ -146,12 +146,12 @@ impl ModuleWorkbench {
         Some(format!(", with {which} {}", core.version))
     }
 
-    /// Whether the module has a process that can be looked into.
+    /// Whether the module runs in a bridge process that can be inspected.
     pub(super) fn is_in_process(&self) -> bool {
         self.python.is_some()
     }
 
-    /// Which process the module is in. Another one than before: the old one had to be ended.
+    /// The process of the module. A new one shows that the old one had to be ended.
     pub(super) async fn process(&self) -> Option<String> {
         Some(self.inspect_module().await?["process"].as_str()?.to_owned())
     }
@@ -164,7 +164,7 @@ impl ModuleWorkbench {
             .ok()
     }
 
-    /// Starts a call in the one session.
+    /// Starts a call in the workbench's session.
     pub(super) async fn start(
         &self,
         tool: &str,

@@ -1,4 +1,4 @@
-//! The cards on a terminal: open ones below, as many as fit, and the ended ones on their way up.
+//! The cards on a terminal: as many open ones as fit at the bottom, and the ended ones above.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,21 +20,21 @@ use crate::{
     terminal::{DIM, GREEN, YELLOW},
 };
 
-/// Lines that may wait for the next frame.
+/// The most lines that wait for the next frame.
 const WAITING: usize = 2_000;
-/// What is said of a session that has come to its end.
+/// The text for a session that was closed.
 pub(super) const CLOSED: &str = "this session was closed";
-/// A call that says it began longer ago than this was begun by somebody with another clock.
+/// A call with a start time further back than this has a start time from a wrong clock.
 const BELIEVED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 pub(super) struct CardBoard {
     screen: WatchScreen,
-    /// What is watched, for the last line.
+    /// The watched host or session, for the last line.
     watched: String,
     open: BTreeMap<CallKey, OpenCallCard>,
-    /// Lines for good that are not drawn yet.
+    /// Finished lines that are not drawn yet.
     settled: Vec<StyledLine>,
-    /// Calls that wait for somebody's approval, by their ids.
+    /// Calls that wait for an approval, by their ids.
     waiting: BTreeSet<String>,
     link: StreamLinkStatus,
     ended: u64,
@@ -42,11 +42,10 @@ pub(super) struct CardBoard {
     turn: usize,
 }
 
-/// An open call.
 struct OpenCallCard {
-    /// When it was first heard of here.
+    /// When this process first saw it.
     seen: Instant,
-    /// As it was drawn last; made anew when it has changed.
+    /// The last drawing; redone after a change.
     shown: Option<(ToolCallPart, CallCardBody, Instant)>,
 }
 
@@ -83,13 +82,13 @@ impl CardBoard {
             CallCardStatus::Ended,
         ));
         if self.settled.len() > WAITING {
-            // A long recording is drawn in pieces, and not held as a whole.
+            // A long recording is drawn in pieces, so that it is not held in memory as a whole.
             self.screen
                 .draw(&std::mem::take(&mut self.settled), &[], WatchScreen::size());
         }
     }
 
-    /// A call is open and will have no end, as far as anybody knows.
+    /// A call is open, and its end is not expected any more.
     pub(super) fn lost(&mut self, key: CallKey, part: &ToolCallPart) {
         self.open.remove(&key);
         self.settled.extend(card::card(
@@ -99,7 +98,7 @@ impl CardBoard {
         ));
     }
 
-    /// These calls wait for approval, and no others.
+    /// Sets the calls that wait for approval.
     pub(super) fn waiting(&mut self, ids: BTreeSet<String>) {
         self.waiting = ids;
     }
@@ -135,7 +134,7 @@ impl CardBoard {
             .draw(&std::mem::take(&mut self.settled), &open, size);
     }
 
-    /// Draws a last time. What is open stays as it was seen.
+    /// Draws a last time. Open calls stay as they were last seen.
     pub(super) fn end(mut self, receiver: &Receiver) {
         for key in std::mem::take(&mut self.open).into_keys() {
             if let Some(part) = receiver.part(key) {
@@ -149,13 +148,13 @@ impl CardBoard {
         self.screen.draw(&self.settled, &[], WatchScreen::size());
     }
 
-    /// The open calls: as cards, else a line each, else the first of them.
+    /// The open calls: as cards if they fit, else one line each, else the first of them.
     fn open_rows(&mut self, receiver: &Receiver, size: ScreenSize) -> Vec<StyledLine> {
-        // The last line, and the one that the cursor stands in.
+        // The last line, and the line of the cursor.
         let room = size.lines.saturating_sub(2);
         let all = self.open.len();
         let mut known = Vec::new();
-        // No more than could have a line are looked at.
+        // Only as many as there are lines.
         for (key, open) in self.open.iter_mut().take(room) {
             if open.shown.is_none() {
                 let made = receiver
@@ -223,7 +222,7 @@ impl CardBoard {
     }
 }
 
-/// When a call began: as it says, where that can be, else when it was first heard of.
+/// The start of a call: its own claim if that is plausible, else the time when this process first saw it.
 fn began(part: &ToolCallPart, seen: Instant) -> Instant {
     let said = part
         .started_at

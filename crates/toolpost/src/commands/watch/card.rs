@@ -1,4 +1,4 @@
-//! One call as a card: which tool, with what, how it stands, what came of it. Pure: a part and a width give lines.
+//! One call as a card: the tool, the arguments, the state, the result. A pure function of a part and a width.
 
 use std::time::Duration;
 
@@ -9,41 +9,42 @@ use toolpost_a2a::ToolCallPart;
 use super::{preview, row::StyledLine};
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, spelled_out};
 
-/// Lines of arguments that are shown,
+/// The most lines of arguments,
 const ARGUMENTS: usize = 5;
 /// and of a result.
 const RESULT: usize = 8;
-/// Characters of a tool's name that are shown.
+/// The most characters of a tool's name.
 const NAME: usize = 120;
-/// Characters of an id that tell calls apart: the last ones, since ids made from the time begin alike.
+/// The length of a shortened id: its last characters, since ids that are made from the time begin alike.
 const SHORT_ID: usize = 8;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// How a call stands for whoever watches it.
+/// The state of a call on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallCardStatus {
-    /// It has not ended, and began so long ago as far as is known. The number turns the wheel.
+    /// It has not ended. The elapsed time is `None` if the start is unknown; the number turns the spinner.
     Running {
         elapsed: Option<Duration>,
         turn: usize,
     },
-    /// The same, and it waits for somebody's approval.
+    /// The same, while it waits for an approval.
     Waiting {
         elapsed: Option<Duration>,
         turn: usize,
     },
     /// It has ended.
     Ended,
-    /// Whoever told of it stopped before it ended.
+    /// The stream of the call ended before the call did.
     LeftOpen,
-    /// The host that ran it is no more, and has left no end.
+    /// The host of the call is gone, and the call has no recorded end.
     Lost,
 }
 
-/// What is shown of a call besides its first line. Made when the call changes; the first line is made anew each time.
+/// The card of a call without its first line. It is built when the call changes; the first line is built anew for each
+/// frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallCardBody {
-    /// The arguments on one line.
+    /// The arguments in one line.
     short: StyledLine,
     rows: Vec<StyledLine>,
 }
@@ -76,7 +77,7 @@ impl CallCardBody {
     }
 }
 
-/// Errors are read, not only seen: not bold.
+/// Not bold, since errors are longer texts.
 const RED_TEXT: Style = anstyle::AnsiColor::Red.on_default();
 
 /// The first line of a card.
@@ -106,7 +107,7 @@ pub(super) fn card(
     rows
 }
 
-/// A card in one line, where there is no room for more.
+/// A card in one line, if there is no room for more.
 pub(super) fn compact(
     part: &ToolCallPart,
     body: &CallCardBody,
@@ -115,7 +116,7 @@ pub(super) fn compact(
     head(part, standing).own(DIM, "  ").and(&body.short)
 }
 
-/// A call in one line for those who read no cards: what it is now, and which one.
+/// A call in one line for output without cards: its new state, and its id.
 pub(super) fn news(part: &ToolCallPart, standing: CallCardStatus) -> StyledLine {
     let word = match (standing, &part.error) {
         (CallCardStatus::Running { .. }, _) => "running",

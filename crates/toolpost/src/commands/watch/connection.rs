@@ -16,35 +16,32 @@ use tokio::time::timeout;
 use super::stream::StreamAddress;
 use crate::terminal::spelled_out;
 
-/// A host that is there lets somebody in so soon,
+/// The time limit for a connection,
 const CONNECT: Duration = Duration::from_secs(5);
-/// and answers the request for a stream so soon, whatever there is to say.
+/// and for the response headers of a stream, which hosts send at once.
 const HEADERS: Duration = Duration::from_secs(30);
-/// How much of a refusal is read.
+/// The most of a refusal that is read.
 const REFUSAL: usize = 64 << 10;
 
-/// What a stream is made of.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamShape {
     /// Server-sent events.
     Events,
-    /// A JSON text a line.
+    /// One JSON text per line.
     Lines,
     /// One JSON text.
     Whole,
 }
 
-/// Why there is no stream.
 pub(super) enum StreamOpenFailure {
-    /// Nobody answered, or not properly: another time it may be different.
+    /// No valid response; a later attempt may succeed.
     Unreachable(anyhow::Error),
-    /// The host is busy or about to stop.
+    /// The host is overloaded or shutting down.
     Busy(anyhow::Error),
-    /// It said no, and will again.
+    /// A refusal that a later attempt would meet again.
     Refused {
-        /// With this status.
         status: StatusCode,
-        /// And these words.
         error: anyhow::Error,
     },
 }
@@ -57,7 +54,7 @@ impl StreamOpenFailure {
     }
 }
 
-/// The way to a host, for as many connections as are needed.
+/// Connects to a host, repeatedly if needed.
 pub(super) struct StreamConnector {
     http: Client,
 }
@@ -70,7 +67,7 @@ impl StreamConnector {
             .tcp_nodelay(true)
             .tcp_keepalive(CONNECT * 6)
             .connect_timeout(CONNECT)
-            // A token is not carried to wherever a host points.
+            // A redirect must not lead the token elsewhere.
             .redirect(redirect::Policy::none())
             .referer(false);
         if let Some(socket) = &address.socket {
@@ -81,7 +78,7 @@ impl StreamConnector {
         })
     }
 
-    /// Opens the stream behind what was heard last.
+    /// Opens the stream after the last event that was received.
     pub(super) async fn open(
         &self,
         address: &StreamAddress,
@@ -135,21 +132,21 @@ impl StreamConnector {
     }
 }
 
-/// Said here and not through a global of the process: rustls with ring.
+/// rustls with ring, chosen here instead of through a global default of the process.
 fn tls(encrypted: bool) -> anyhow::Result<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;
     Ok(if encrypted {
         builder.with_platform_verifier()?.with_no_client_auth()
     } else {
-        // The system's certificates are not read for nothing.
+        // Without TLS the system's certificates need not be read.
         builder
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth()
     })
 }
 
-/// By the type of the content; a type that cannot be a stream of events is given back.
+/// The shape by the content type; an unsuitable content type is returned as the error.
 fn shape(response: &Response) -> Result<StreamShape, String> {
     let kind = response
         .headers()
@@ -178,7 +175,7 @@ fn shape(response: &Response) -> Result<StreamShape, String> {
     }
 }
 
-/// The innermost reason says most: `connection refused`, and not that a request was not sent.
+/// The innermost cause is the most precise: `connection refused` instead of "the request was not sent".
 pub(super) fn reason(error: &reqwest::Error) -> String {
     let mut inner: &dyn Error = error;
     while let Some(source) = inner.source() {
@@ -197,7 +194,7 @@ fn unreachable(name: &str, error: reqwest::Error) -> anyhow::Error {
     }
 }
 
-/// What a host said instead of a stream, and what to do about it.
+/// The error in a host's refusal, with a hint.
 async fn refusal(name: &str, address: &StreamAddress, mut response: Response) -> anyhow::Error {
     let status = response.status();
     let mut text = Vec::new();
@@ -221,7 +218,7 @@ async fn refusal(name: &str, address: &StreamAddress, mut response: Response) ->
         StatusCode::NOT_FOUND if error["code"] == "no_such_route" => {
             Some("name the host alone, such as `http://127.0.0.1:8765`, or the path of a stream")
         }
-        // Another server's word for something that is not there says nothing of sessions.
+        // Another server's 404 has nothing to do with sessions.
         StatusCode::NOT_FOUND | StatusCode::GONE if error["code"].is_string() => {
             Some("`toolpost journal tail --json` tells the sessions of calls by their `session_id`")
         }

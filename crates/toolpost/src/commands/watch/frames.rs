@@ -1,14 +1,14 @@
-//! What a host tells on its streams beside tool events: which calls are open, who is asked, why it ends.
+//! The control frames on a host's streams beside tool events: open calls, approvals, and the reason for the end.
 
 use serde::Deserialize;
 
-/// A frame of a host's stream that is no tool event. They are told apart by what they hold.
+/// A frame of a host's stream that is no tool event. Its members identify its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum HostControlFrame {
-    /// The stream begins, and these calls are open.
+    /// The stream begins, with the list of open calls.
     Opening(StreamOpeningFrame),
-    /// Somebody is asked about a call, or has answered.
+    /// An approval was requested or answered.
     Approval(ApprovalFrame),
     /// The stream ends.
     Closing(StreamClosingFrame),
@@ -31,9 +31,9 @@ pub(super) struct ApprovalFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ApprovalFrameState {
-    /// It waits for an answer.
+    /// An approval is open.
     Asked,
-    /// It has one.
+    /// An approval was answered.
     Decided,
 }
 
@@ -42,20 +42,20 @@ pub(super) struct StreamClosingFrame {
     pub(super) reason: StreamCloseReason,
 }
 
-/// Why a stream ends.
+/// The reason for the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StreamCloseReason {
-    /// There is nothing more to come, ever.
+    /// The session was closed for good.
     SessionClosed,
-    /// The host goes; the next one can be asked again.
+    /// The host is shutting down; its successor can be asked.
     Shutdown,
 }
 
 impl HostControlFrame {
-    /// The frame that a text is, where it is one.
+    /// Parses a text as a frame, if it is one.
     pub(super) fn read(text: &str) -> Option<Self> {
-        // Whatever has a type is an event of some vocabulary, and may be long.
+        // Any text with a type is an event of some vocabulary, and may be long.
         if text.starts_with(r#"{"type""#) {
             None
         } else {

@@ -1,41 +1,41 @@
-//! What those who read an input tell those who show it.
+//! The messages from the readers of the inputs to the view.
 
 use tokio::sync::mpsc;
 
 use super::frames::{ApprovalFrame, StreamOpeningFrame};
 
-/// Messages that may wait to be shown. An input that comes faster waits.
+/// The size of the queue of messages. A faster input waits.
 pub(super) const ROOM: usize = 64;
 
-/// Something an input tells.
+/// A message of an input.
 #[derive(Debug)]
 pub(super) enum WatchInputMessage {
     /// A JSON text.
     Json(String),
-    /// Something for the person who watches.
+    /// A note for the user.
     Note(String),
-    /// What comes now has a type that says nothing, so it has to show that it holds tool events. With what to call it.
+    /// The next data has an unspecific type, so it must prove to be tool events. With a name for it.
     Unproven(String),
-    /// A host says which calls are open there.
+    /// A host lists its open calls.
     Opening(StreamOpeningFrame),
-    /// A host says that somebody is asked about a call, or has answered.
+    /// A host reports that an approval was requested or answered.
     Approval(ApprovalFrame),
-    /// How the connection stands now.
+    /// The state of the connection.
     Link(StreamLinkStatus),
-    /// There is nothing more. An error is why.
+    /// The end of the input, with its error.
     End(anyhow::Result<()>),
 }
 
-/// How a connection stands.
+/// The state of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StreamLinkStatus {
-    /// It stands.
+    /// Connected.
     Up,
-    /// It broke, and is tried again.
+    /// The connection broke, and is being reopened.
     Lost { why: String },
-    /// It stands again.
+    /// Connected again.
     Back,
-    /// What was watched has come to its end.
+    /// The watched session was closed.
     Closed,
 }
 

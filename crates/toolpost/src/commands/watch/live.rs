@@ -1,5 +1,5 @@
-//! What a host says of its open calls: which they are, so that others are known to be lost, and which of them wait for
-//! somebody's approval.
+//! The state of a host's open calls: the host lists them, so that all others are known to be lost, and reports which
+//! of them wait for an approval.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,21 +12,22 @@ use toolpost_a2a::{CallKey, Receiver};
 
 use super::frames::{ApprovalFrame, ApprovalFrameState, StreamOpeningFrame};
 
-/// Ends that are on record come at once when a stream is opened; so long is waited for them.
+/// Recorded ends arrive right after a stream was opened; this is how long the tracker waits for them.
 const ENDS_COME_WITHIN: Duration = Duration::from_secs(2);
-/// Calls with open questions that are remembered.
+/// The most calls with open questions.
 const MOST_ASKED: usize = 1_000;
 
 #[derive(Default)]
 pub(super) struct OpenCallTracker {
-    /// Calls that are open here and not at the host, and when they are given up.
+    /// Calls that are open here but not at the host, and the time at which they are given up.
     left: Option<(Instant, Vec<CallKey>)>,
     /// The open questions of calls, by the call's id.
     asked: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl OpenCallTracker {
-    /// A stream begins, and its host has these calls open. What else is open here was another host's.
+    /// A stream begins with the list of its host's open calls. Other calls that are open here belonged to an earlier
+    /// host.
     pub(super) fn opened(
         &mut self,
         opening: &StreamOpeningFrame,
@@ -40,16 +41,16 @@ impl OpenCallTracker {
             .map(|(key, _)| key)
             .collect();
         self.left = (!left.is_empty()).then(|| (now + ENDS_COME_WITHIN, left));
-        // The questions that are open are told again.
+        // The host sends its open questions again.
         self.asked.clear();
     }
 
-    /// The stream broke: the next one says anew what is open.
+    /// The stream broke: the next one begins with a new list of open calls.
     pub(super) fn broken(&mut self) {
         self.left = None;
     }
 
-    /// The calls that are given up now.
+    /// The calls to give up now.
     pub(super) fn lost(&mut self, now: Instant) -> Vec<CallKey> {
         self.left
             .take_if(|(at, _)| now >= *at)
@@ -57,7 +58,7 @@ impl OpenCallTracker {
             .unwrap_or_default()
     }
 
-    /// Takes in a question or an answer. Gives the call's id where the question is new.
+    /// Adds a question or an answer. Returns the call's id if the question is new.
     pub(super) fn asked<'a>(&mut self, approval: &'a ApprovalFrame) -> Option<&'a str> {
         let ApprovalFrame {
             tool_call_id: call,
@@ -96,17 +97,17 @@ impl OpenCallTracker {
     }
 }
 
-/// Something whose type does not say that it is a stream of tool events.
+/// A stream with a type that does not identify it as tool events.
 #[derive(Default)]
 pub(super) struct UnknownStream {
-    /// What to call it, as long as it has not shown what it is.
+    /// Its name, until it has proved to be tool events.
     name: Option<String>,
-    /// Whether it has said anything.
+    /// Whether any data has arrived.
     has_spoken: bool,
 }
 
 impl UnknownStream {
-    /// An input of that name begins. One that told of calls before need not show it again.
+    /// An input of that name begins. An input that has sent tool events before need not prove it again.
     pub(super) fn begin(&mut self, name: String, receiver: &Receiver) {
         *self = Self {
             name: (receiver.tally().events == 0).then_some(name),
@@ -114,7 +115,7 @@ impl UnknownStream {
         };
     }
 
-    /// The receiver took in a text.
+    /// The receiver accepted a text.
     pub(super) fn accept_text(&mut self, text: &str, receiver: &Receiver) {
         self.has_spoken = true;
         if self.name.is_some() && (receiver.tally().events > 0 || is_of_an_agent(text)) {
@@ -122,13 +123,13 @@ impl UnknownStream {
         }
     }
 
-    /// A text could not be read: an error where nothing before it was what it should be.
+    /// A text could not be read: an error if no text before it was a tool event.
     pub(super) fn unreadable(&mut self) -> anyhow::Result<()> {
         self.has_spoken = true;
         self.end()
     }
 
-    /// Nothing more comes.
+    /// The input has ended.
     pub(super) fn end(&self) -> anyhow::Result<()> {
         match &self.name {
             Some(name) if self.has_spoken => {
@@ -139,8 +140,8 @@ impl UnknownStream {
     }
 }
 
-/// Whether a text is of an agent although it holds no tool event: a task without calls, an answer of JSON-RPC, or a line
-/// of AI SDK 4 that was read as one.
+/// Whether a text comes from an agent although it has no tool event: a task without calls, an answer of JSON-RPC, or a
+/// line of AI SDK 4 that was read as one.
 fn is_of_an_agent(text: &str) -> bool {
     const SIGNS: [&str; 7] = [
         "jsonrpc",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::row::StyledLine;
 use crate::terminal::DIM;
 
-/// Characters of one line that are looked at. No terminal is wider.
+/// The most characters of one line that are read. No terminal is wider.
 const LOOKED_AT: usize = 2_000;
 
 /// The first `most` lines of a value.
@@ -24,7 +24,7 @@ pub(super) fn lines(value: &Value, style: Style, most: usize) -> Vec<StyledLine>
     }
 }
 
-/// The first `most` lines of what came of a call: where a text is what it says and the rest is about it, the text first.
+/// The first `most` lines of a call's result. If it is a text with further members, the text comes first.
 pub(super) fn outcome(value: &Value, style: Style, most: usize) -> Vec<StyledLine> {
     let Some((text, rest)) = text_and_rest(value) else {
         return lines(value, style, most);
@@ -45,7 +45,7 @@ pub(super) fn outcome_line(value: &Value, row: StyledLine, style: Style) -> Styl
     }
 }
 
-/// A member `text` that says something, and the other members.
+/// A member `text` with content, and the other members.
 fn text_and_rest(value: &Value) -> Option<(&str, Value)> {
     let members = value.as_object()?;
     let text = members
@@ -84,7 +84,7 @@ pub(super) fn line(value: &Value, row: StyledLine, style: Style) -> StyledLine {
     }
 }
 
-/// What stands for a value that was too large to be sent.
+/// The placeholder of a value that was too large to be sent.
 struct CutShort<'a> {
     bytes: Option<u64>,
     preview: &'a str,
@@ -151,7 +151,7 @@ fn member(name: &str, value: &Value, row: StyledLine, style: Style) -> StyledLin
     }
 }
 
-/// The first line of a text that says something, and how many there are beside it.
+/// The first line of a text with content, and the number of further lines.
 fn in_a_line(text: &str, row: StyledLine, style: Style) -> StyledLine {
     let text = text.trim_end();
     let mut lines = text.lines();

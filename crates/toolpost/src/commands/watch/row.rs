@@ -1,13 +1,13 @@
-//! A line of text that fits: widths as a terminal counts them, and nothing in it that a terminal would obey.
+//! A line of text that fits: measured in terminal columns, and without control sequences.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
 use crate::terminal::{spelled_out, styled};
 
-/// Stands where a text was cut.
+/// Marks the end of a text that was cut.
 const CUT: char = '…';
-/// Characters a column may hold before the line is cut all the same: marks that take no room could be piled up for ever.
+/// The most characters per column before the line is cut: marks without a width could pile up without end.
 const PILED: usize = 4;
 /// Spaces that a tab becomes.
 const TAB: &str = "    ";
@@ -23,13 +23,13 @@ impl StyledLine {
         Self::default()
     }
 
-    /// Adds a text of our own.
+    /// Adds text of this program.
     pub(super) fn own(mut self, style: Style, text: impl Into<String>) -> Self {
         self.pieces.push((style, text.into()));
         self
     }
 
-    /// Puts a text of our own before all the others.
+    /// Puts text of this program in front.
     pub(super) fn after(mut self, style: Style, text: &str) -> Self {
         self.pieces.insert(0, (style, text.to_owned()));
         self
@@ -41,7 +41,7 @@ impl StyledLine {
         self
     }
 
-    /// Adds a text of others: what does not show itself is spelled out. `most` characters of it are looked at.
+    /// Adds text of foreign origin: invisible characters are spelled out. At most `most` of its characters are read.
     pub(super) fn foreign(self, style: Style, text: &str, most: usize) -> Self {
         let mut head = text;
         if let Some((end, _)) = text.char_indices().nth(most) {
@@ -54,10 +54,10 @@ impl StyledLine {
         self.own(style, shown)
     }
 
-    /// The styled line in at most `columns`, and how many it takes.
+    /// The styled line in at most `columns`, with its width.
     pub(super) fn fit(&self, columns: usize) -> FittedLine {
         let whole: usize = self.pieces.iter().map(|(_, text)| width(text)).sum();
-        // A text that is too wide gives its last column to the sign that says so.
+        // The last column of a text that is too wide is for the mark of the cut.
         let room = if whole <= columns {
             columns
         } else {
@@ -94,13 +94,13 @@ impl StyledLine {
         fitted
     }
 
-    /// The line without styles, cut after so many columns.
+    /// The line without styles, cut to the columns.
     pub(super) fn plain(&self, columns: usize) -> String {
         anstream::adapter::strip_str(&self.fit(columns).text).to_string()
     }
 }
 
-/// A line that is ready for a terminal.
+/// A line ready for a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FittedLine {
     pub(super) text: String,

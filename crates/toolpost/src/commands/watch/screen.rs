@@ -1,4 +1,4 @@
-//! Drawing on a terminal: what is settled scrolls away above, what is open is drawn anew in place below it.
+//! Drawing on a terminal: finished calls scroll away above, open ones are redrawn in place below them.
 //!
 //! A frame is one write. Lines are overwritten and then cleared to their end, never wiped first, so nothing flickers.
 
@@ -8,7 +8,7 @@ use super::row::{FittedLine, StyledLine};
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
-/// Terminals that know it show the frame when it is whole; others ignore it.
+/// Terminals that support it show the frame when it is complete; others ignore it.
 const BEGIN_FRAME: &str = "\x1b[?2026h";
 const END_FRAME: &str = "\x1b[?2026l";
 const CLEAR_LINE: &str = "\x1b[K";
@@ -22,22 +22,22 @@ pub(super) struct ScreenSize {
 }
 
 impl ScreenSize {
-    /// Columns that are written to: in the last one, terminals differ about where the cursor is then.
+    /// The usable columns: terminals differ about the cursor position after the last one.
     pub(super) fn room(self) -> usize {
         self.columns.saturating_sub(1).max(1)
     }
 }
 
-/// What is drawn, apart from where to.
+/// The picture, without the terminal to draw on.
 #[derive(Debug, Default)]
 pub(super) struct ScreenPicture {
-    /// Columns that each line of the open part took.
+    /// The widths of the open lines in the last frame.
     drawn: Vec<usize>,
     begun: bool,
 }
 
 impl ScreenPicture {
-    /// The bytes of the next frame: `settled` lines for good, then the open ones in place of those drawn before.
+    /// The bytes of the next frame: `settled` lines for good, then the open ones in place of the last drawn ones.
     pub(super) fn frame(
         &mut self,
         settled: &[StyledLine],
@@ -49,7 +49,7 @@ impl ScreenPicture {
         if !std::mem::replace(&mut self.begun, true) {
             frame.push_str(HIDE_CURSOR);
         }
-        // The terminal may be narrower than it was, and then a line has become several.
+        // The terminal may be narrower now, and then a line takes several rows.
         let lines = |columns: &usize| columns.div_ceil(size.columns.max(1)).max(1);
         let above: usize = self.drawn.iter().map(lines).sum();
         frame.push('\r');
@@ -76,7 +76,7 @@ impl ScreenPicture {
     }
 }
 
-/// A picture on stdout. The cursor comes back when it is dropped.
+/// A picture on stdout. Dropping it shows the cursor again.
 pub(super) struct WatchScreen {
     picture: ScreenPicture,
     last: String,
@@ -99,7 +99,7 @@ impl WatchScreen {
 
     pub(super) fn draw(&mut self, settled: &[StyledLine], open: &[StyledLine], size: ScreenSize) {
         let frame = self.picture.frame(settled, open, size, self.colours);
-        // Where nothing moved there is nothing to write.
+        // Without a change there is nothing to write.
         if settled.is_empty() && frame == self.last {
             return;
         }
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that knows just what a frame says, and counts what it does not know.
+    /// A terminal that supports exactly the sequences of a frame, and counts unknown ones.
     #[derive(Default)]
     struct Terminal {
         lines: Vec<String>,
@@ -147,7 +147,7 @@ mod tests {
                         self.obey(code);
                     }
                     _ => {
-                        // Overwritten as a whole line, since each ends with a clearing.
+                        // A line replaces the old one as a whole, since it ends with a clear sequence.
                         let end = rest.find(['\u{1b}', '\r']).unwrap();
                         self.lines
                             .resize(self.lines.len().max(self.line + 1), String::new());

@@ -1,4 +1,4 @@
-//! A stream of events behind HTTP, opened again where it broke off.
+//! A stream of events over HTTP, reopened after it broke.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,32 +12,31 @@ use super::{
     heard::{StreamLinkStatus, WatchInputMessage, WatchInputSender},
 };
 
-/// Longer events and lines are left out.
+/// Longer events and lines are dropped.
 const LONGEST: usize = 16 << 20;
-/// A host that says every few seconds that it is alive, and then does not, is not.
+/// A host sends a heartbeat every few seconds. After this silence the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(45);
-/// A stream that lived so long was a good one, and its successor need not wait.
+/// A stream that lasted this long is reopened without a pause.
 const GOOD: Duration = Duration::from_secs(2);
-/// The longest pause between two tries.
+/// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Where a stream is.
 pub(super) struct StreamAddress {
     pub(super) url: Url,
     pub(super) token: Option<String>,
-    /// The socket that leads there, where it is not the network.
+    /// The socket of the host, if it is not reached over the network.
     pub(super) socket: Option<HostSocket>,
 }
 
-/// The socket of the host that runs on a workspace.
+/// The socket of the host of a workspace.
 pub(super) struct HostSocket {
     pub(super) path: PathBuf,
-    /// The session that is watched, where it is one.
+    /// The watched session, if there is one.
     pub(super) session: Option<String>,
 }
 
 impl StreamAddress {
-    /// What to call it.
+    /// The name for messages.
     pub(super) fn name(&self) -> String {
         match &self.socket {
             Some(HostSocket { session: None, .. }) => "the running host".to_owned(),
@@ -45,7 +44,7 @@ impl StreamAddress {
                 session: Some(session),
                 ..
             }) => format!("session `{session}` of the running host"),
-            // What is in a query may be a secret.
+            // A query may contain a secret.
             None => format!(
                 "{}{}",
                 self.url.origin().ascii_serialization(),
@@ -54,7 +53,7 @@ impl StreamAddress {
         }
     }
 
-    /// The same in a sentence.
+    /// The name for use in a sentence.
     pub(super) fn quoted(&self) -> String {
         match &self.socket {
             Some(_) => self.name(),
@@ -62,23 +61,22 @@ impl StreamAddress {
         }
     }
 
-    /// Whether it is a stream of a host's calls, which goes on for as long as there is a host. Others end with
-    /// their task.
+    /// Whether it is a stream of a host's calls, which lasts as long as the host. Other streams end with their task.
     fn goes_on(&self) -> bool {
         self.socket.is_some() || self.url.path().ends_with("/events")
     }
 }
 
-/// What becomes of a stream that ended or broke.
+/// The reaction to a stream that ended or broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamReconnectPolicy {
-    /// It is opened again.
+    /// It is reopened.
     Yes,
-    /// That was it.
+    /// It is finished.
     No,
 }
 
-/// Reads a stream until it ends for good, and tells what it says.
+/// Reads a stream until it ends for good, and sends its messages.
 pub(super) async fn read(
     address: StreamAddress,
     again: StreamReconnectPolicy,
@@ -100,22 +98,21 @@ struct EventStreamReader<'a> {
     parser: SseParser,
     to: &'a WatchInputSender,
     address: &'a StreamAddress,
-    /// The beginning of a line, of a stream of lines.
+    /// The incomplete line at the end of the data.
     line: Vec<u8>,
-    /// That line is too long and is left out.
+    /// The current line is too long and is dropped.
     skips_line: bool,
-    /// Why the stream is about to end, where its host said so.
+    /// The reason for the coming end of the stream, if its host sent one.
     closing: Option<StreamCloseReason>,
 }
 
-/// How a stream ended.
 enum StreamReadEnd {
-    /// It came to its end.
+    /// It ended regularly.
     Cleanly,
-    /// Its session is over.
+    /// Its session was closed.
     Closed,
     Broken(String),
-    /// Nobody listens here any more.
+    /// The receiver is gone.
     Unheard,
 }
 
@@ -178,7 +175,7 @@ impl EventStreamReader<'_> {
         }
     }
 
-    /// Tries until there is a stream again. `None`: there will be none, because its session has ended.
+    /// Tries to reopen the stream. `None`: its session has ended.
     async fn open_again(
         &mut self,
         connector: &StreamConnector,
@@ -274,13 +271,13 @@ impl EventStreamReader<'_> {
         }
     }
 
-    /// The lines that have come whole with a piece.
+    /// The complete lines in the data so far.
     fn lines(&mut self, piece: &[u8]) -> Vec<WatchInputMessage> {
         let mut heard = Vec::new();
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&rest[..end]);
-            // The end of a line that is left out.
+            // The end of a dropped line.
             if !std::mem::take(&mut self.skips_line) {
                 heard.extend(texts(&self.line));
             }
@@ -298,7 +295,7 @@ impl EventStreamReader<'_> {
         heard
     }
 
-    /// Says whether anybody listens.
+    /// Sends messages. Returns whether the receiver still exists.
     async fn send_messages(&self, heard: impl IntoIterator<Item = WatchInputMessage>) -> bool {
         for heard in heard {
             if self.to.send(heard).await.is_err() {
@@ -319,7 +316,7 @@ fn too_long() -> WatchInputMessage {
     WatchInputMessage::Note("an event is left out: it is too long".to_owned())
 }
 
-/// What a piece of data says, where it is text and says anything.
+/// The text of a piece of data, if it is text and not empty.
 fn texts(data: &[u8]) -> Option<WatchInputMessage> {
     match std::str::from_utf8(data) {
         Ok(text) => payload(text).map(|text| WatchInputMessage::Json(text.to_owned())),
@@ -329,7 +326,7 @@ fn texts(data: &[u8]) -> Option<WatchInputMessage> {
     }
 }
 
-/// The JSON of a line, where it holds some.
+/// The JSON in a line, if there is any.
 fn payload(line: &str) -> Option<&str> {
     let line = line.trim().trim_start_matches('\u{feff}');
     let data = match line.split_once(':') {
@@ -337,11 +334,11 @@ fn payload(line: &str) -> Option<&str> {
         Some(("" | "event" | "id" | "retry", _)) => return None,
         Some(_) | None => line,
     };
-    // What ends a stream for AI SDK's clients.
+    // The marker that ends a stream for AI SDK's clients.
     (!data.is_empty() && data != "[DONE]").then_some(data)
 }
 
-/// The pause before a try: a quarter of a second, doubled from try to try.
+/// The pause before an attempt: a quarter of a second, doubled each time.
 fn pause(tries: u32) -> Duration {
     LONGEST_PAUSE.min(Duration::from_millis(250 << tries.min(10)))
 }
@@ -364,7 +361,7 @@ mod tests {
             ("retry: 1", None),
             ("", None),
             ("\u{feff}{}", Some("{}")),
-            // Told to whoever watches as broken, not swallowed.
+            // Reported as broken, not dropped.
             ("hello: you", Some("hello: you")),
         ] {
             assert_eq!(payload(line), expected, "{line:?}");

@@ -74,14 +74,14 @@ async fn running(arguments: &WatchArgs) -> anyhow::Result<StreamAddress> {
     })
 }
 
-/// Where a host tells what happens in all its sessions.
+/// The path of a host's stream of all sessions.
 const EVERYTHING: &str = "/events";
 
 fn session_path(session: &str) -> String {
     format!("/sessions/{}/events", reach::escape(session))
 }
 
-/// The stream that a URL means: itself, or where it only names a host, the one of a session of it.
+/// The URL of the stream: the given one, or the stream of a session if it only names a host.
 fn session_url(
     text: &str,
     session: Option<&str>,

@@ -12,19 +12,19 @@ use super::{
 };
 use crate::terminal::{self, DIM, YELLOW, clean, printable, styled};
 
-/// Columns of a line that goes to a file or another program.
+/// The width of lines for files and programs.
 const LINE: usize = 400;
 
-/// What to show calls as.
+/// The form in which calls are shown.
 pub(super) enum WatchView {
     /// Cards, drawn in place.
     Cards(Box<CardBoard>),
-    /// A line whenever a call begins or ends.
+    /// A line at the start and the end of each call.
     Lines {
-        /// Calls that were told to have begun.
+        /// Calls that were announced.
         begun: BTreeSet<CallKey>,
     },
-    /// The part whenever it changes.
+    /// The part at each change.
     Json,
 }
 
@@ -41,11 +41,11 @@ impl WatchView {
         }
     }
 
-    /// Calls changed. Those that ended are taken out of the receiver.
+    /// Handles changed calls. Ended ones are removed from the receiver.
     pub(super) fn show(&mut self, changes: &[CallPartChange], receiver: &mut Receiver) {
         for change in changes {
             match change.step {
-                // One text may tell a call from its beginning to its end, and then the end is all there is to tell.
+                // One text may contain a call from its beginning to its end, and then only the end is shown.
                 CallPhase::Started | CallPhase::Called | CallPhase::Progressed
                     if receiver.is_open(change.call) =>
                 {
@@ -97,7 +97,7 @@ impl WatchView {
         }
     }
 
-    /// Open calls whose host is gone. They may have an end after all, which is shown then.
+    /// Open calls of a host that is gone. If their ends arrive after all, they are shown.
     pub(super) fn lost(&mut self, keys: &[CallKey], receiver: &Receiver) {
         for key in keys.iter().filter(|key| receiver.is_open(**key)) {
             let Some(part) = receiver.part(*key) else {
@@ -120,7 +120,7 @@ impl WatchView {
         }
     }
 
-    /// These calls wait for approval now; the one that is named began to.
+    /// Sets the calls that wait for approval; the call `new` has just begun to wait.
     pub(super) fn waiting(
         &mut self,
         ids: BTreeSet<String>,
@@ -141,12 +141,12 @@ impl WatchView {
                     );
                 }
             }
-            // A part has no word for it.
+            // The JSON of a part cannot show this.
             Self::Json => {}
         }
     }
 
-    /// Says something to whoever watches.
+    /// Shows a note to the user.
     pub(super) fn note(&mut self, note: &str) {
         match self {
             Self::Cards(board) => board.note(note),
@@ -174,7 +174,7 @@ impl WatchView {
         }
     }
 
-    /// Draws what is due, where anything is drawn.
+    /// Draws the next frame, if this view draws.
     pub(super) fn tick(&mut self, receiver: &Receiver) {
         match self {
             Self::Cards(board) => board.draw(receiver),
@@ -182,7 +182,7 @@ impl WatchView {
         }
     }
 
-    /// There is nothing more to come.
+    /// All inputs have ended.
     pub(super) fn end(self, receiver: &Receiver) {
         match self {
             Self::Cards(board) => board.end(receiver),

@@ -11,10 +11,10 @@ use toolpost_model::{
 use super::{RecordingHost, four_inputs::FourInputs, push, story::CallEvidence, words};
 use crate::record::{body::CancellationBody, declared::DeclaredTool};
 
-/// The face whose request ids are made by the host.
+/// The face for which the host makes the request ids.
 const A2A_FACE: &str = "a2a";
 
-/// Tells the policy that a call was scheduled by, once, and returns its id.
+/// Exports the policy that scheduled a call, once, and returns its id.
 pub(super) fn scheduler_policy(
     story: &CallEvidence,
     tool: Option<&DeclaredTool>,
@@ -24,7 +24,7 @@ pub(super) fn scheduler_policy(
 ) -> String {
     let batch = story.call.as_ref().and_then(|call| call.batch.as_ref());
     let ordering = match batch.map(|batch| batch.ordering) {
-        // A call that belongs to no others has no order to keep.
+        // A call outside of a batch has no order.
         None | Some(BatchOrdering::AllowUnordered) => "allow_unordered",
         Some(BatchOrdering::PreserveTerminalOrder) => "preserve_terminal_order",
         Some(BatchOrdering::Serial) => "serial",
@@ -81,8 +81,8 @@ fn transitions(story: &CallEvidence) -> Vec<Value> {
     passed
 }
 
-/// The id that the caller gave its call. A caller that gave none may have sent a request id, which is its own as well; over
-/// A2A the host makes the request id of the message and the call, and that is no name the caller knows.
+/// The caller's id of its call. A caller that gave none may have sent a request id, which is the caller's own as well.
+/// Over A2A the host makes the request ids of message and call, so they are not the caller's names.
 fn native_call_id(story: &CallEvidence) -> Option<&str> {
     let call = story.call.as_ref()?;
     let of_request = || {
@@ -157,7 +157,7 @@ pub(super) fn invocation(
     push(lines, "invocation", fields);
 }
 
-/// The call's span. Of a host that gave its calls none, only what its record has.
+/// The call's span. For a host without spans, only the caller's span from the record.
 fn telemetry(story: &CallEvidence, life: &RecordingHost) -> Option<Value> {
     let call = story.call.as_ref()?;
     let span = match &call.trace {
@@ -180,7 +180,7 @@ fn telemetry(story: &CallEvidence, life: &RecordingHost) -> Option<Value> {
     Some(json!([reference]))
 }
 
-/// Who stopped it, when, and whether its work obeyed.
+/// The cancellation: its principal, its time, and whether the work stopped.
 fn cancellation(story: &CallEvidence) -> Option<Value> {
     let told = story.met.as_ref()?.get("cancellation")?;
     let told: CancellationBody = CancellationBody::deserialize(told).ok()?;

@@ -1,4 +1,4 @@
-//! What happened, one event a fact.
+//! The events of the export, one for each fact.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// An event that a record of the journal tells.
 struct RecordedEvent<'a> {
     row: &'a StoredRecord,
     life: &'a RecordingHost,
@@ -128,8 +127,8 @@ pub(super) fn surface(
     );
 }
 
-/// Deferred tools that a session was shown. The answer that shows a tool has its schema too, so that it is found and
-/// loaded in one step.
+/// The discovery of deferred tools. The answer that shows a tool includes its schema, so the tool is found and loaded
+/// in one step.
 pub(super) fn discovered(
     row: &StoredRecord,
     discovered: &DiscoveryBody,
@@ -145,7 +144,7 @@ pub(super) fn discovered(
     }
 }
 
-/// A person's answer. It may be for a call that has ended, or for several.
+/// An operator's answer. Its call may have ended, and it may be for several calls.
 pub(super) fn decided(
     row: &StoredRecord,
     decided: &VerdictBody,
@@ -177,7 +176,6 @@ pub(super) fn decided(
     );
 }
 
-/// An event in a call's life.
 struct CallEvents<'a> {
     story: &'a CallEvidence,
     source: String,
@@ -273,7 +271,7 @@ pub(super) fn of_call(story: &CallEvidence, life: &RecordingHost, lines: &mut Ve
     );
 }
 
-/// A word on its progress, which is a record of its own, or an event that a module emitted, which is told here whole.
+/// Progress, which is a record of its own in the draft, or an event of a module, which is exported whole.
 fn milestones(
     events: &mut CallEvents<'_>,
     milestone: &Milestone,

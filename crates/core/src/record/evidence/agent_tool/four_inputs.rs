@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 
 use super::story::CallEvidence;
 
-/// How many changes lie between what the model sent and each of the other inputs.
+/// The number of changes between the model input and each of the other inputs.
 pub(super) struct FourInputs<'a> {
     story: &'a CallEvidence,
     observable: usize,
-    /// `None`: nothing was decided.
+    /// `None`: there was no decision.
     permission: Option<usize>,
-    /// `None`: nothing ran.
+    /// `None`: the tool did not run.
     call: Option<usize>,
 }
 
 impl<'a> FourInputs<'a> {
     pub(super) fn of(story: &'a CallEvidence) -> Self {
         let changes = &story.inputs.changes;
-        // The operator's settings fill in what is left out before hooks, events and records see the arguments.
+        // The operator's defaults are filled in before hooks, events and records see the arguments.
         let observable = changes
             .iter()
             .take_while(|(change, _)| change.source_type == "runtime")
             .count();
-        // A person who edits the arguments answers the decision that asked: the edit is not what it was made on.
+        // An operator's edit answers the decision that asked, so the decision was about the arguments before the edit.
         let decided = story
             .asked
             .last()
@@ -37,13 +37,13 @@ impl<'a> FourInputs<'a> {
         }
     }
 
-    /// The name of the arguments after so many changes. `None` where the records do not have them.
+    /// The name of the arguments after `changes` changes. `None` if the records do not have them.
     pub(super) fn reference(&self, changes: usize) -> Option<String> {
         self.story.inputs.state(changes)?;
         Some(format!("{}/{}", self.story.id, self.field(changes)))
     }
 
-    /// The field that has the arguments after so many changes: of the invocation, or of the change that made them.
+    /// The field with the arguments after `changes` changes: of the invocation, or of the change that made them.
     fn field(&self, changes: usize) -> String {
         match changes {
             0 => "model_input".to_owned(),
@@ -54,13 +54,14 @@ impl<'a> FourInputs<'a> {
         }
     }
 
-    /// The arguments that a change led to, where they are none of the four.
+    /// The arguments after a change, if they are none of the four inputs.
     pub(super) fn between(&self, changes: usize) -> Option<&Value> {
         let is_between = self.field(changes).starts_with("mutation/");
         self.story.inputs.state(changes).filter(|_| is_between)
     }
 
-    /// The inputs and their names, as fields of an invocation. The last two have a value only where it is a new one.
+    /// The inputs and their names, as fields of an invocation. The last two have a value only if it differs from the
+    /// earlier inputs.
     pub(super) fn fields(&self) -> Value {
         let value = |changes: usize| self.story.inputs.state(changes);
         let own = |changes: Option<usize>, field: &str| {

@@ -1,4 +1,4 @@
-//! Why a call went the way it did: changes of its arguments, hooks, decisions.
+//! The reasons behind a call's course: changes of its arguments, hooks, decisions.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -66,26 +66,25 @@ pub(super) fn hooks(story: &CallEvidence, lines: &mut Vec<String>) {
     }
 }
 
-/// One line about a decision.
 enum DecisionLine<'a> {
-    /// A rule handed the decision to an authority, which gave this vote.
+    /// The vote of an authority that a rule delegated the decision to.
     Delegated(&'a Decision, &'a DelegatedVote),
-    /// The decision itself, with the question where a person was asked.
+    /// The decision itself, with the question if a person was asked.
     Made {
         decision: &'a Decision,
         question: Option<&'a RecordedQuestion>,
         at: Timestamp,
-        /// How often the arguments that it was made on had been changed.
+        /// The number of changes before the arguments that it was made on.
         changes: usize,
     },
 }
 
-/// How many decisions are told of a call.
+/// The number of decisions in the export of a call.
 pub(super) fn count(story: &CallEvidence) -> usize {
     lines_of(story).count()
 }
 
-/// Each decision, behind the votes that it was delegated to.
+/// Each decision, after the votes of its authorities.
 fn lines_of(story: &CallEvidence) -> impl Iterator<Item = DecisionLine<'_>> {
     let decided_at = story
         .reached(Stage::Decide)
@@ -115,7 +114,7 @@ fn lines_of(story: &CallEvidence) -> impl Iterator<Item = DecisionLine<'_>> {
     })
 }
 
-/// The decision it went on or ended with, where that is not the one that asked.
+/// The decision that the call continued or ended with, if it is not the one that asked.
 fn last(story: &CallEvidence) -> Option<&Decision> {
     let decision = story.decision.as_ref()?;
     let asked = story.asked.last().map(|asked| &asked.decision);
@@ -146,7 +145,7 @@ pub(super) fn decisions(story: &CallEvidence, lines: &mut Vec<String>) {
     }
 }
 
-/// A rule as exports name it.
+/// The name of a rule in exports.
 fn rule_ref(rule: &RuleRef) -> String {
     format!("{} ({})", rule.rule, rule.place)
 }
@@ -155,12 +154,12 @@ fn rules(decision: &Decision) -> impl Iterator<Item = &RuleRef> {
     decision.reason.rule.iter().chain(&decision.also_matched)
 }
 
-/// The policies that decided about a call: every rule once, and the mode where it decided.
+/// The policies that decided about a call: every rule once, and the mode if it decided.
 pub(super) fn policy_refs(story: &CallEvidence) -> Vec<String> {
     let asked = story.asked.iter().map(|asked| &asked.decision);
     let mut refs: Vec<String> = Vec::new();
     for decision in asked.chain(last(story)) {
-        // A class that was found in the arguments says what the mode was asked about; the mode decided.
+        // With a class from the arguments, the reason names the class; the mode still decided.
         let by_mode = matches!(
             decision.reason.kind,
             ReasonType::Mode | ReasonType::Classifier
@@ -175,7 +174,7 @@ pub(super) fn policy_refs(story: &CallEvidence) -> Vec<String> {
     refs
 }
 
-/// A decision that a rule handed on: `passthrough`, with the authority and its answer.
+/// A decision that a rule delegated: `passthrough`, with the authority and its answer.
 fn delegated(
     story: &CallEvidence,
     decision: &Decision,

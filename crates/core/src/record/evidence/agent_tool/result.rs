@@ -1,11 +1,10 @@
-//! What came back of a call, and what was done about its size.
+//! The result of a call, and the handling of its size.
 
 use serde_json::{Value, json};
 use toolpost_model::{Disposition, PersistStrategy, ToolResult};
 
 use super::{push, story::CallEvidence, words};
 
-/// Whether anything was taken out of a result or of its arguments.
 fn redaction_state(story: &CallEvidence, result: &ToolResult) -> &'static str {
     if result.disposition == Disposition::Redacted {
         "withheld"
@@ -36,7 +35,7 @@ pub(super) fn result(story: &CallEvidence, lines: &mut Vec<String>) {
             "is_error": result.is_error,
             "is_empty": result.disposition == Disposition::Empty,
             "is_synthetic": result.disposition == Disposition::Synthetic,
-            // An answer that came after the word to stop: told, unheard or discarded.
+            // An answer of the tool after the cancellation: told, unheard or discarded.
             "late_answer": story.met.as_ref().map(|met| &met["late"]),
             "content": result.content,
             "structured_content": result.structured_content,

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// What the records of a call tell, the newest word first.
+/// The state of a call from its records, the newest value of each member.
 pub(super) struct CallEvidence {
     pub(super) id: InvocationId,
     pub(super) session: Option<SessionId>,
@@ -33,31 +33,29 @@ pub(super) struct CallEvidence {
     pub(super) tool_id: Option<ToolId>,
     pub(super) surface: Option<SurfaceId>,
     pub(super) effects: Option<Effects>,
-    /// Decisions that asked a person.
     pub(super) asked: Vec<AskingDecision>,
     pub(super) decision: Option<Decision>,
     pub(super) approval: Option<ApprovalBody>,
     pub(super) inputs: InputTrail,
-    /// A record tells that it began to run, perhaps under an earlier host.
+    /// A record states that it started, perhaps under an earlier host.
     is_started: bool,
     pub(super) redacted: bool,
     pub(super) hooks: Vec<(HookRun, Timestamp)>,
     pub(super) progress: Vec<(Milestone, Timestamp)>,
     pub(super) transitions: Vec<(Stage, Timestamp)>,
-    /// What it met on its way, where nothing else tells.
+    /// Circumstances that no other member holds.
     pub(super) met: Option<Value>,
     pub(super) result: Option<ToolResult>,
     pub(super) last_at: Timestamp,
-    /// When it was asked for.
+    /// The time of the request.
     pub(super) created_at: Timestamp,
 }
 
-/// A decision that asked a person.
 pub(super) struct AskingDecision {
     pub(super) decision: Decision,
     pub(super) question: RecordedQuestion,
     pub(super) at: Timestamp,
-    /// How often the arguments that it was made on had been changed.
+    /// The number of changes before the arguments that it was made on.
     pub(super) changes: usize,
 }
 
@@ -89,13 +87,13 @@ impl CallEvidence {
         }
     }
 
-    /// Takes in the next record.
+    /// Adds the next record.
     pub(super) fn follow(
         &mut self,
         row: &StoredRecord,
         way: CallRecordBody<'static>,
     ) -> serde_json::Result<()> {
-        // A record that cannot be read whole changes nothing.
+        // All members are read before any is stored, so that an unreadable record changes nothing.
         let tool_id = read(way.tool_id.as_ref())?;
         let effects = read(way.effects.as_ref())?;
         let hooks = read(way.hooks.as_ref())?.unwrap_or_default();
@@ -151,7 +149,7 @@ impl CallEvidence {
         Ok(())
     }
 
-    /// When a stage was reached last.
+    /// The last time that a stage was reached.
     pub(super) fn reached(&self, stage: Stage) -> Option<Timestamp> {
         self.transitions
             .iter()
@@ -164,7 +162,7 @@ impl CallEvidence {
         self.result.as_ref().map(|_| self.last_at)
     }
 
-    /// The tool, or the name that was asked for where there is none.
+    /// The tool's id, or the requested name if no tool was found.
     pub(super) fn tool(&self) -> &str {
         let asked_for = self.call.as_ref().map_or("", |call| &*call.tool);
         self.tool_id.as_ref().map_or(asked_for, ToolId::as_str)

@@ -17,18 +17,17 @@ use crate::record::{
     journal::StoredRecord,
 };
 
-/// What can be called at this point of the record.
+/// The tools that exist at this point of the record.
 #[derive(Default)]
 pub(super) struct DeclaredToolTable {
     known: HashMap<ToolId, DeclaredTool>,
-    /// Declarations that were told, by their interface's id.
+    /// Declarations that are already exported, by their interface's id.
     told: HashSet<String>,
 }
 
-/// One declaration on its way out.
 struct DeclarationExport<'a> {
     tool: &'a DeclaredTool,
-    /// Tells two states of one tool apart.
+    /// Distinguishes the versions of one tool.
     mark: String,
     at: Timestamp,
 }
@@ -188,7 +187,7 @@ fn declaration(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     );
 }
 
-/// A fact that holds for every input, or the word for who tells it from the input.
+/// A fact that holds for every input, or a note that it depends on the input.
 fn fact(class: ClassFact, tell: impl Fn(EffectClass) -> bool) -> Value {
     match class {
         ClassFact::Always(class) => tell(class).into(),
@@ -237,7 +236,7 @@ fn interface(declared: &DeclarationExport<'_>, lines: &mut Vec<String>) {
     );
 }
 
-/// A schema may be `true` or `false`, which the draft cannot say.
+/// A schema may be `true` or `false`, which the draft cannot represent.
 fn object(schema: &Value) -> Value {
     if schema.is_object() {
         schema.clone()
@@ -246,8 +245,8 @@ fn object(schema: &Value) -> Value {
     }
 }
 
-/// The arguments as the tool gets them, where that differs from what a model is shown: what the operator fills in is
-/// always there, references to credentials are values, and what only the operator marks as sensitive is marked.
+/// The schema of the arguments as the tool gets them, if it differs from the model's: the operator's defaults are
+/// always present, references to credentials are values, and the operator's sensitive fields are marked.
 fn runtime_schema(mut schema: Value, terms: &ToolTerms) -> Value {
     for name in &terms.filled_in {
         let required = schema
@@ -273,7 +272,7 @@ fn runtime_schema(mut schema: Value, terms: &ToolTerms) -> Value {
     schema
 }
 
-/// Marks the part of a schema that describes the value at a pointer, where one is written out for it.
+/// Marks the schema of the value at a pointer, if the schema has one.
 fn mark(schema: &mut Value, pointer: &str, word: &str) {
     let mut part = schema;
     for name in pointer.split('/').skip(1) {
@@ -293,8 +292,8 @@ fn mark(schema: &mut Value, pointer: &str, word: &str) {
     }
 }
 
-/// Whether its work is confined. Where the operator set nothing for the tool, its processes get what the host or the
-/// tool's own configuration says, which the catalog does not tell; the result of each call does.
+/// Whether its work is confined. Without a setting for the tool, the host's defaults or the tool's own configuration
+/// apply, which the catalog does not record; the result of each call does.
 fn is_sandboxed(kind: ExecutionKind, set: Option<SandboxProfile>) -> Option<bool> {
     match kind {
         ExecutionKind::LocalProcess | ExecutionKind::Shell => set.map(|set| match set {
@@ -309,7 +308,7 @@ fn is_sandboxed(kind: ExecutionKind, set: Option<SandboxProfile>) -> Option<bool
     }
 }
 
-/// How far it reaches. Nothing is said to stay at home that could leave by a program it starts.
+/// The reach of its network access. A tool that starts a program counts as one that may reach the network.
 fn network_scope(interface: &Interface) -> &'static str {
     let has = |kind: AccessKind| interface.permission.access.contains(&kind);
     let starts_programs = has(AccessKind::CodeExecution);

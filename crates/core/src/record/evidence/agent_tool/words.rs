@@ -1,11 +1,11 @@
-//! The draft's words for ours.
+//! The draft's names for Toolpost's values.
 
 use toolpost_model::{
     AccessKind, AuthorityKind, Decision, Disposition, ErrorClass, ExecutionKind, HookEvent,
     Lifecycle, Outcome, ReasonType, RiskLevel, Rule, Stage, SurfaceScope, ToolResult,
 };
 
-/// The status of a result: our outcome and disposition joined.
+/// The status of a result, from outcome and disposition.
 pub(super) fn result_status(result: &ToolResult) -> &'static str {
     match (result.outcome, result.disposition, result.error_class()) {
         (_, _, Some(ErrorClass::OutcomeUnknown | ErrorClass::SiblingCanceled)) => "synthetic_error",
@@ -24,7 +24,7 @@ pub(super) fn result_status(result: &ToolResult) -> &'static str {
     }
 }
 
-/// The state an invocation ended in, in one of the draft's words; the outcome itself stands beside it.
+/// The final state of an invocation in the draft's terms; a field beside it has the outcome itself.
 pub(super) fn final_state(result: &ToolResult) -> &'static str {
     match result.outcome {
         Outcome::Succeeded => "succeeded",
@@ -54,12 +54,11 @@ pub(super) fn final_state(result: &ToolResult) -> &'static str {
     }
 }
 
-/// The state that a stage means.
 pub(super) fn state(stage: Stage) -> &'static str {
     match stage {
         Stage::Resolve => "planned",
         Stage::Parse => "selected",
-        // The draft has no word for a decision under way: nothing has changed since the arguments were ready.
+        // The draft has no state for a decision in progress: the arguments are still ready.
         Stage::Validate | Stage::Observe | Stage::Decide => "arguments_ready",
         Stage::PreHooks => "pre_hooks_running",
         Stage::AwaitApproval => "awaiting_approval",
@@ -70,7 +69,7 @@ pub(super) fn state(stage: Stage) -> &'static str {
     }
 }
 
-/// The event that tells of a stage, where the draft has one.
+/// The event for a stage, if the draft has one.
 pub(super) fn stage_event(stage: Stage) -> Option<&'static str> {
     match stage {
         Stage::Resolve => Some("tool.invocation.planned"),
@@ -104,7 +103,7 @@ pub(super) fn end_event(result: &ToolResult) -> &'static str {
     }
 }
 
-/// The draft has a word of its own for each kind of authority.
+/// The draft has a name for each kind of authority.
 pub(super) fn authority(kind: Option<AuthorityKind>) -> &'static str {
     match kind {
         Some(AuthorityKind::Program) => "hook",
@@ -113,12 +112,11 @@ pub(super) fn authority(kind: Option<AuthorityKind>) -> &'static str {
     }
 }
 
-/// The type of a decision's reason.
 pub(super) fn reason(decision: &Decision) -> &'static str {
     match decision.reason.kind {
         ReasonType::Delegate => {
-            // Of votes that say the same, the deciding one is that of the authority in the reason's rule. A vote names the
-            // first rule that delegates to its authority, and that may be another.
+            // Of votes with the same behaviour, the authority in the reason's rule decided. A vote names the first rule
+            // that delegates to its authority, which may be another rule.
             let rule = decision.reason.rule.as_ref();
             let rule =
                 rule.and_then(|one| Rule::parse(&one.rule, one.origin, one.place.as_str()).ok());

@@ -1,4 +1,4 @@
-//! Any cutting of a text gives what the whole text gives.
+//! Every cutting of a text gives the same output as the whole text.
 
 use std::sync::{Arc, LazyLock};
 
@@ -44,8 +44,8 @@ fn whole(redactor: &Arc<dyn Redactor>, text: &str) -> (Vec<u8>, Redactions) {
     (clean, counts)
 }
 
-/// Pieces of secrets, of what leads to them and of what stands around them, so that near misses and overlaps are as
-/// likely as secrets.
+/// Pieces of secrets, of announcing words and of their surroundings, so that near misses and overlaps are as likely as
+/// secrets.
 fn texts() -> impl Strategy<Value = String> {
     let whole: Vec<String> = EXAMPLES
         .iter()

@@ -11,7 +11,7 @@ use super::{
     clean, host,
 };
 
-/// Secrets, and what stands in their place.
+/// Secrets, and their redacted forms.
 pub(super) const EXAMPLES: &[(&str, &str)] = &[
     ("AKIAIOSFODNN7EXAMPLE", "[redacted:aws]"),
     ("ASIAY34FZKBOKMUTVV7A", "[redacted:aws]"),
@@ -166,7 +166,7 @@ fn every_shape_is_found_wherever_it_stands() {
     }
 }
 
-/// The value as others would write it: with crates that the finder does not use.
+/// The value in base64, made with crates that the finder does not use.
 fn in_base64(value: &str, before: &str, engine: &impl Engine) -> String {
     engine.encode(format!("{before}{value}{before}"))
 }
@@ -204,7 +204,7 @@ fn a_known_value_is_found_in_every_form() {
         ] {
             let shown = host.text(&text).into_owned();
             assert!(shown.contains("[redacted:credential_db]"), "{text}");
-            // Only what it shares with its neighbours is left.
+            // Only letters shared with the neighbours are left.
             let left = shown.replace("[redacted:credential_db]", "");
             let around = STANDARD_NO_PAD.encode(before).len();
             assert!(
@@ -260,7 +260,7 @@ fn a_value_that_lines_tear_apart_is_found() {
     for before in 0..80 {
         let around = "x".repeat(before);
         let encoded = STANDARD.encode(format!("{around}{value}"));
-        // What it shares with its neighbours, and letters in front of a break among the first three.
+        // Letters shared with the neighbours, and letters before a break among the first three.
         let clean_letters = STANDARD.encode(&around).len() + 4 + 3;
         for columns in [60, 64, 76] {
             for line_break in ["\n", "\r\n", "\n    ", "\\n"] {

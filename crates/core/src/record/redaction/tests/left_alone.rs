@@ -1,4 +1,4 @@
-//! What looks a little like a secret and is none.
+//! Texts that look a little like a secret and are none.
 
 use super::{super::KnownSecrets, clean};
 
@@ -8,12 +8,12 @@ const ORDINARY: &[&str] = &[
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "id 0193a5b0-7c1e-7d4e-9f35-0123456789ab, task-3b18e512dba79e4c8300dd08aeb37f8e728b8dad12345678",
     "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
-    // Addresses without a password, and those in which something else stands for it.
+    // Addresses without a password, or with a placeholder for it.
     "https://example.com:8080/a@b and https://example.com:443?to=me@example.com",
     "ssh://git@github.com:22/a/b.git postgres://user@localhost/db",
     "postgres://user:$PASSWORD@localhost postgres://user:${DB_PASS}@localhost postgres://user:<password>@localhost",
     "mysql://root:****@db mongodb://{user}:{password}@host",
-    // Words that announce something, with nothing behind them.
+    // Announcing words without a secret.
     "Authorization: Bearer <token>",
     "Authorization: Bearer $TOKEN",
     "\"Authorization\": \"Bearer {}\"",

@@ -1,4 +1,4 @@
-//! The form with `*** Begin Patch`: files by their plain paths, hunks without line numbers.
+//! The format with `*** Begin Patch`: plain paths, and hunks without line numbers.
 
 use super::{FilePatch, FilePatchAction, Hunk, ParseError, PatchSyntaxProblem, finish, numbers};
 
@@ -10,7 +10,7 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Reads the lines from `next` on, which stand behind `*** Begin Patch`.
+/// Parses the lines from `next` on, after `*** Begin Patch`.
 pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<'p>>, ParseError> {
     let mut reader = EnvelopePatchReader { lines, next };
     let mut files = Vec::new();
@@ -153,7 +153,7 @@ impl<'p> EnvelopePatchReader<'_, 'p> {
     }
 }
 
-/// Takes what stands behind `@@`: numbers as in the other form, or a line to be found above the hunk.
+/// Parses the text after `@@`: numbers as in the other format, or a line above the hunk.
 fn begin<'p>(hunk: &mut Hunk<'p>, header: &'p str) {
     let text = header.trim();
     match numbers(text) {

@@ -1,14 +1,14 @@
-//! The form of `diff -u` and `git diff`.
+//! The format of `diff -u` and `git diff`.
 //!
-//! The counts in `@@ -1,3 +1,4 @@` are only used to tell a removed line from the next header: models miscount, and
-//! what is applied is decided by the lines themselves, all of which must be found.
+//! The counts in `@@ -1,3 +1,4 @@` only serve to tell a removed line from the next header. Models miscount, and the
+//! lines themselves, all of which must be found, determine the change.
 
 use super::{
     FilePatch, FilePatchAction, Hunk, HunkLineSide, HunkNumbers, ParseError, PatchSyntaxProblem,
     finish, numbers,
 };
 
-/// Reads all lines. What stands in front of the first file is left out, such as the message of a mailed patch.
+/// Parses all lines. Text before the first file, such as the message of a mailed patch, is ignored.
 pub(super) fn parse<'p>(lines: &[&'p str]) -> Result<Vec<FilePatch<'p>>, ParseError> {
     let mut reader = UnifiedDiffReader { lines, next: 0 };
     let mut files = Vec::new();
@@ -38,7 +38,7 @@ fn is_between_files(line: &str) -> bool {
     line.trim().is_empty() || tools.iter().any(|start| line.starts_with(start))
 }
 
-/// What git says of a file before its hunks.
+/// Git's header lines before the hunks of a file.
 #[derive(Default)]
 struct GitFileHeader<'p> {
     paths: Option<&'p str>,
@@ -59,7 +59,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
         self.lines.get(self.next).copied()
     }
 
-    /// Whether `---` and `+++` come next.
+    /// Whether the next lines are `---` and `+++`.
     fn at_names(&self) -> bool {
         let follows = self.lines.get(self.next + 1);
         self.line().is_some_and(|line| line.starts_with("--- "))
@@ -83,7 +83,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
         if self.at_names() && self.names_belong_to(&header) {
             return self.plain_file(&header);
         }
-        // No hunks: an empty file that comes or goes, or a name that changes.
+        // Without hunks it is an empty file that is added or deleted, or a new name.
         let path = header
             .from
             .or(header.paths)
@@ -109,8 +109,8 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
         Ok(FilePatch { path, change })
     }
 
-    /// Whether `---` and `+++` name the file that `diff --git` named. A file without hunks has neither, and the names
-    /// that come next may be another's.
+    /// Whether `---` and `+++` name the file of `diff --git`. A file without hunks has neither line, and the next ones
+    /// may belong to another file.
     fn names_belong_to(&self, header: &GitFileHeader<'p>) -> bool {
         let named = |at: usize, prefix: &str| {
             let name = self
@@ -153,7 +153,7 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
         Ok(())
     }
 
-    /// `---`, `+++` and the hunks.
+    /// Parses `---`, `+++` and the hunks.
     fn plain_file(&mut self, header: &GitFileHeader<'p>) -> Result<FilePatch<'p>, ParseError> {
         let first = self.next + 1;
         let side = |line: Option<&&'p str>| line.and_then(|line| line.get(4..)).unwrap_or_default();
@@ -268,14 +268,14 @@ impl<'p> UnifiedDiffReader<'_, 'p> {
             }
             self.next += 1;
         }
-        // More than was announced, and nothing in it: blank lines behind the hunk.
+        // Blank lines beyond the announced number come after the hunk.
         let announced = numbers.map_or(0, |numbers| numbers.old);
         hunk.drop_blank_end(blank.min(old.saturating_sub(announced)));
         Ok(())
     }
 }
 
-/// The path of a `---` or `+++` line, without the time behind it.
+/// The path of a `---` or `+++` line, without the time after it.
 fn plain(text: &str, number: usize) -> Result<&str, ParseError> {
     let path = text.split('\t').next().unwrap_or_default().trim_end();
     match path {
@@ -287,7 +287,7 @@ fn plain(text: &str, number: usize) -> Result<&str, ParseError> {
     }
 }
 
-/// The path in `diff --git a/PATH b/PATH`, where both are the same.
+/// The path in `diff --git a/PATH b/PATH`, if both are equal.
 fn same_path(line: &str) -> Option<&str> {
     let both = line.strip_prefix("diff --git a/")?;
     let path = both.get(..both.len().checked_sub(3)? / 2)?;

@@ -1,4 +1,4 @@
-//! What the start of an element asks for.
+//! Handles the start of an element.
 
 use reqwest::Url;
 
@@ -46,7 +46,7 @@ impl HtmlConverter {
     fn image(&mut self, tag: HtmlStartTag<'_>) {
         let alt = tag.attribute("alt").unwrap_or_default();
         let alt = alt.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Without words it is decoration.
+        // An image without a text is decoration.
         if alt.is_empty() {
             return;
         }
@@ -59,7 +59,7 @@ impl HtmlConverter {
         self.writer.exact(&text);
     }
 
-    /// A link as it stands in the result: absolute, and only where a reader could go.
+    /// A link for the result: absolute, and only to addresses that a reader could open.
     fn link(&self, href: &str) -> Option<String> {
         let href = href.trim();
         if href.is_empty() || href.starts_with('#') || href.len() > MAX_LINK {
@@ -72,7 +72,7 @@ impl HtmlConverter {
         })
     }
 
-    /// Does what the start of an element asks for, and says what its end will have to do.
+    /// Handles the start of an element, and returns the action for its end.
     pub(super) fn open(&mut self, element: HtmlElement, tag: HtmlStartTag<'_>) -> ElementEndAction {
         if is_noise(element, tag) || (element.role == ElementRole::Footer && !self.is_in_article())
         {
@@ -87,7 +87,7 @@ impl HtmlConverter {
             return ElementEndAction::Nothing;
         }
         match element.role {
-            // Within code only the text counts.
+            // In code only the text counts.
             role if self.preformatted.is_some() => {
                 if let (ElementRole::Code, Some(preformatted)) = (role, &mut self.preformatted) {
                     preformatted.language = preformatted.language.take().or_else(|| language(tag));
@@ -273,7 +273,7 @@ impl HtmlConverter {
     }
 }
 
-/// The language that a class names, as the usual highlighters write it.
+/// The language in a class name, as the usual highlighters write it.
 fn language(tag: HtmlStartTag<'_>) -> Option<String> {
     let class = tag.attribute("class")?;
     let language = class.split_ascii_whitespace().find_map(|word| {
@@ -285,7 +285,7 @@ fn language(tag: HtmlStartTag<'_>) -> Option<String> {
     (language.len() <= 20 && language.chars().all(plain)).then(|| language.to_owned())
 }
 
-/// Whether nobody is meant to read it: by what it is, or because it is hidden.
+/// Whether the element is not meant for readers: by its kind, or because it is hidden.
 fn is_noise(element: HtmlElement, tag: HtmlStartTag<'_>) -> bool {
     const ROLES: [&str; 8] = [
         "navigation",

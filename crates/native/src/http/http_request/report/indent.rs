@@ -1,15 +1,15 @@
-//! JSON with line breaks, otherwise exactly as it came: to print the parsed value would sort keys and round numbers.
+//! Indents JSON without other changes: printing the parsed value would sort keys and round numbers.
 
-/// The deepest level that is indented further.
+/// The deepest level with further indentation.
 const MAX_LEVELS: usize = 32;
 
-/// How many times its own size a large text may grow. Beyond that most of it would be blanks.
+/// How many times its size a large text may grow. Beyond that most of it would be blanks.
 const MOST_GROWTH: usize = 4;
-/// A text that becomes no larger than this may grow as it likes.
+/// A text that stays below this size may grow without that limit.
 const SMALL_TEXT: usize = 256 << 10;
 
-/// Valid JSON, indented. Text that already has several lines is somebody's own layout and stays, and so does text that
-/// would grow out of proportion; that is counted before anything is written.
+/// Indents valid JSON. A text that already has several lines keeps its layout, and so does one that would grow too
+/// much; the size is computed before anything is written.
 pub(super) fn indented(json: String) -> String {
     let trimmed = json.trim();
     if trimmed.contains('\n') {
@@ -25,7 +25,7 @@ pub(super) fn indented(json: String) -> String {
     out
 }
 
-/// Gives the pieces of the indented text to `put`.
+/// Passes the pieces of the indented text to `put`.
 fn lay_out(json: &str, mut put: impl FnMut(&str)) {
     const BLANKS: &str = "\n                                                                ";
     let mut level = 0_usize;
@@ -66,7 +66,7 @@ fn lay_out(json: &str, mut put: impl FnMut(&str)) {
     }
 }
 
-/// Where the string at the beginning of `json` ends.
+/// The end of the string at the beginning of `json`.
 fn string_end(json: &str) -> usize {
     let mut escaped = false;
     let closes = |byte: u8| match (byte, std::mem::take(&mut escaped)) {

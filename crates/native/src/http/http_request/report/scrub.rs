@@ -1,13 +1,13 @@
-//! Keeps a credential out of what is told, should the other side send it back. The host's redactor does the same
-//! for everything it records; this is for hosts that were not told the secret.
+//! Removes a credential from the output, in case the server sends it back. The host's redaction does the same for
+//! everything that it records; this also covers hosts whose redaction does not have the secret.
 
 use super::Credential;
 
-/// Shorter secrets would blot out ordinary words.
+/// Shorter secrets would remove ordinary words.
 const MIN_SECRET: usize = 4;
-/// How many bytes marks may add to a text, counted before they are written.
+/// How many bytes the marks may add to a text, computed before they are written.
 const MOST_ADDED: usize = 1 << 20;
-/// The mark of a text with more: not longer than any secret.
+/// The mark if that limit would be exceeded. It is not longer than any secret.
 const SHORT_MARK: &str = "***";
 
 pub(super) struct CredentialScrubber<'c> {

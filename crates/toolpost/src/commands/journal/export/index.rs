@@ -1,4 +1,4 @@
-//! Where the record tells what other records stand on: starts, sessions, catalogs and surfaces, by number.
+//! An index of the records that other records refer to: starts, sessions, catalogs and surfaces, by number.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ pub(super) struct ExportContextIndex {
 
 struct CatalogPiece {
     seq: u64,
-    /// Where it was told first: records that would have gone with older ones are told again at the end.
+    /// The number of the first copy: a restatement repeats records that retention would have removed.
     told: u64,
     /// A whole catalog begins here.
     begins: bool,
-    /// With this piece, this is what can be called.
+    /// The digest of the catalog that this piece completes.
     completes: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl ExportContextIndex {
                 let Ok(head) = row.record.read_body::<RestatableHead>() else {
                     return;
                 };
-                // Surfaces of one id are the same, so the first is as good as any.
+                // Surfaces with the same id are equal, so the first one serves.
                 let told = head.restated.map_or(seq, |restated| restated.seq);
                 let place = SurfacePlace {
                     seq,
@@ -92,7 +92,7 @@ impl ExportContextIndex {
         self.opened.get(session).copied()
     }
 
-    /// The records that tell a surface: its own, and those of its catalog.
+    /// The records of a surface: its own, and those of its catalog.
     pub(super) fn surface(&self, id: &SurfaceId) -> Vec<u64> {
         let Some(place) = self.surfaces.get(id) else {
             return Vec::new();

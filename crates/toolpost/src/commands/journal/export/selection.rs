@@ -1,4 +1,4 @@
-//! Which records an export is made of: those that were asked for, and those they stand on.
+//! The records of an export: the selected ones, and those that they refer to.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,13 +11,13 @@ use super::{ExportScope, PAGE, index::ExportContextIndex};
 use crate::terminal;
 
 pub(super) enum RecordSelection {
-    /// Everything, as it comes.
+    /// All records, in order.
     All,
     /// These, by number.
     Some(BTreeSet<u64>),
 }
 
-/// What is known of a call that was selected.
+/// The parts of a selected call that were seen.
 #[derive(Default)]
 struct SelectedCallCoverage {
     first: bool,
@@ -70,7 +70,7 @@ impl RecordSelection {
         }
     }
 
-    /// Shows every selected record, oldest first.
+    /// Passes every selected record on, oldest first.
     pub(super) fn visit(
         &self,
         reader: &JournalReader,
@@ -86,7 +86,8 @@ impl RecordSelection {
                         count += 1;
                     }
                     let rows = reader.read(first - 1, count)?;
-                    // A host beside this may have removed some meanwhile, and then later ones come in their place.
+                    // A running host may have removed some meanwhile, and then later ones take their place in the
+                    // page.
                     let behind = first + count as u64;
                     rows.iter()
                         .filter(|row| row.seq < behind)
@@ -114,7 +115,7 @@ fn pages(
 }
 
 impl ExportSelectionBuilder {
-    /// Looks through the whole journal: what a record stands on may lie far before it.
+    /// Reads the whole journal: a record may refer to one that lies far before it.
     fn scan(
         &mut self,
         reader: &JournalReader,
@@ -133,14 +134,14 @@ impl ExportSelectionBuilder {
         Ok(())
     }
 
-    /// A call and those that it made.
+    /// A call and its nested calls.
     fn call(&mut self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
         let rows = reader.records_of(id)?;
         let Some(last) = rows.last().map(|row| row.seq) else {
             bail!("no call `{id}` is on record here")
         };
         rows.iter().try_for_each(|row| self.choose(row))?;
-        // A call is written behind those it made where its end is its only record, so the pairs are put together last.
+        // A call with only one record, its end, is written after its nested calls, so the pairs are joined last.
         let began = jiff::Timestamp::from_millisecond(i64::try_from(id.unix_millis())?)?;
         let mut made: HashMap<InvocationId, Vec<InvocationId>> = HashMap::new();
         self.scan(reader, |row| {
@@ -191,7 +192,8 @@ impl ExportSelectionBuilder {
             .try_for_each(|row| self.choose(row))
     }
 
-    /// Adds what is missing: the rest of calls that were seen in part, the calls above them, and what all stand on.
+    /// Adds the missing records: the rest of calls that were seen in part, the calls above them, and all records that
+    /// they refer to.
     fn complete(&mut self, reader: &JournalReader) -> anyhow::Result<()> {
         let in_part = self
             .calls

@@ -1,7 +1,7 @@
-//! A person's part of a call: what was asked, when and until when, and who said what to it.
+//! The approvals of a call: the question, its time limit, and the answers with their authors.
 //!
-//! Only named fields of a record count. Arguments and results are text of agents and tools, which may hold anything, also
-//! what looks like a part of a record.
+//! Only named members of a record count. Arguments and results are text of agents and tools, which can imitate any
+//! part of a record.
 
 use toolpost_core::{CallRecordBody, RecordKind, RecordedQuestion, StoredRecord, VerdictBody};
 use toolpost_model::{ApprovalScope, InvocationId, Verdict};
@@ -13,8 +13,8 @@ use crate::{
     terminal::{moment, printable},
 };
 
-/// Tells the questions and answers of a call in their order. The answer to a question that another call raised stands
-/// among that one's records.
+/// Prints the questions and answers of a call in their order. The answer to a question that another call raised is
+/// among the records of that call.
 pub(super) fn print_approvals(
     reader: &JournalReader,
     call: InvocationId,
@@ -29,7 +29,7 @@ pub(super) fn print_approvals(
                 let Some(body) = call_body(row) else { continue };
                 let Some(ask) = body.ask else { continue };
                 line("asked", describe_question(row, &ask, &body));
-                // A call that asks again does so under a new id, which is no call's.
+                // A call that asks again uses a new id, which is not the id of a call.
                 if ask.ask_id != call && !reader.records_of(ask.ask_id)?.is_empty() {
                     line(
                         "",
@@ -42,7 +42,7 @@ pub(super) fn print_approvals(
             RecordKind::Accepted | RecordKind::Started | RecordKind::Ended => {
                 let approval = call_body(row).and_then(|body| body.approval);
                 if let Some(kept) = approval.filter(|approval| approval.spent) {
-                    // A yes that had been kept for this call: its question was another call's.
+                    // A grant that was kept for this call: its question belonged to another call.
                     elsewhere.extend((kept.ask_id != call).then_some(kept.ask_id));
                     is_spent = true;
                 }

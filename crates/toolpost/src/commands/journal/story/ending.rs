@@ -1,4 +1,4 @@
-//! How a call ended: outcome, what became of its content, and what can be done about a failure.
+//! The end of a call: the outcome, the disposition of its content, and the recovery from a failure.
 
 use toolpost_core::LateAnswer;
 use toolpost_model::{
@@ -39,7 +39,7 @@ pub(super) fn print_ending(story: &CallRecordPrinter<'_>, line: NamedLineWriter<
         line("late", late_answer(late).to_owned());
     }
     let error = result.error.as_ref();
-    // Of most failures the summary is the error again.
+    // The summary of most failures repeats the error.
     let summary = result.summary.as_ref();
     if let Some(summary) = summary.filter(|text| Some(*text) != error.map(|error| &error.message)) {
         line("summary", shortened(&printable(summary)));
@@ -52,7 +52,7 @@ pub(super) fn print_ending(story: &CallRecordPrinter<'_>, line: NamedLineWriter<
     line("retry", retry(error));
 }
 
-/// What became of the content.
+/// The disposition of the content.
 pub(super) fn kept(result: &ToolResult, line: NamedLineWriter<'_>) {
     result
         .remarks()
@@ -84,7 +84,7 @@ fn late_answer(late: LateAnswer) -> &'static str {
     }
 }
 
-/// What can be done about a failure, in a few words.
+/// The recovery from a failure, in a few words.
 pub(crate) fn retry(error: &ToolError) -> String {
     let way = match error.recoverability {
         Recoverability::Retry => "the same call may work",
@@ -95,7 +95,7 @@ pub(crate) fn retry(error: &ToolError) -> String {
     format!("{way}; {}", guidance(&error.retry))
 }
 
-/// What sending a call again needs.
+/// The conditions for sending a call again.
 pub(crate) fn guidance(retry: &RetryGuidance) -> String {
     let RetryGuidance {
         safe,
@@ -123,7 +123,7 @@ pub(crate) fn guidance(retry: &RetryGuidance) -> String {
     told.join("; ")
 }
 
-/// What really confined a process.
+/// The actual confinement of a process.
 pub(super) fn confined(sandbox: &AppliedSandbox) -> String {
     let missing = match sandbox.missing.as_slice() {
         [] => String::new(),

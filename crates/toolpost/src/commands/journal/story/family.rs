@@ -1,4 +1,4 @@
-//! The calls that a call was made by, and those that it made.
+//! The parents of a call and its nested calls.
 
 use toolpost_core::{CallRecordHead, RecordKind, StoredRecord};
 use toolpost_model::InvocationId;
@@ -9,9 +9,9 @@ use crate::terminal::{DIM, styled};
 
 /// Records read at once.
 const PAGE: u64 = 512;
-/// A call beside which more was recorded than this is not searched to its beginning.
+/// The search for the beginning of a call ends after this many pages.
 const MOST_PAGES: usize = 64;
-/// More calls than this are counted.
+/// Calls beyond this number are only counted.
 const TOLD: usize = 32;
 
 pub(super) fn print_parent_call(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
@@ -20,7 +20,7 @@ pub(super) fn print_parent_call(story: &CallRecordPrinter<'_>, line: NamedLineWr
     }
 }
 
-/// The calls that it made. They are on record between its beginning and its end, so only there is looked.
+/// The nested calls. Their records lie between the call's first and last one, so only those are searched.
 pub(super) fn print_nested_calls(
     reader: &JournalReader,
     id: InvocationId,
@@ -70,7 +70,7 @@ pub(super) fn print_nested_calls(
     Ok(())
 }
 
-/// Whether a record is the first of a call that this one made.
+/// Whether a record is the first one of a nested call of this one.
 fn is_made_by(row: &StoredRecord, parent: InvocationId) -> bool {
     let head = row.record.read_body::<CallRecordHead<'_>>();
     head.is_ok_and(|head| head.call.is_some_and(|call| call.parent == Some(parent)))

@@ -1,4 +1,4 @@
-//! Why a call was decided as it was, and what else had a hand in it.
+//! The reasons for a call's decision, and the other influences on the call.
 
 use serde_json::Value;
 use toolpost_core::{
@@ -11,7 +11,7 @@ use toolpost_model::{
 use super::{NamedLineWriter, shortened, word};
 use crate::terminal::{DIM, YELLOW, printable, styled};
 
-/// What stands behind a decision: the rule, the part that decided, what nobody can tell, the others that matched.
+/// The reasons for a decision: the rule, the part that decided, the unknown facts, the other rules that matched.
 pub(super) fn grounds(decision: &Decision, line: NamedLineWriter<'_>) {
     let rule = |rule: &RuleRef| format!("`{}` ({})", printable(&rule.rule), printable(&rule.place));
     if let Some(decided) = &decision.reason.rule {
@@ -37,7 +37,7 @@ pub(super) fn grounds(decision: &Decision, line: NamedLineWriter<'_>) {
     }
 }
 
-/// How the class of a call was found in its arguments.
+/// The origin of a call's class in its arguments.
 pub(crate) fn class_finding(finding: &ClassFinding) -> String {
     format!("{}: {}", finding.class.as_str(), printable(&finding.found))
 }
@@ -76,7 +76,7 @@ pub(super) fn batch(place: &BatchPlace, line: NamedLineWriter<'_>) {
     line("batch", format!("call {} of `{id}`{after}", place.index));
 }
 
-/// What each hook did.
+/// The actions of each hook.
 pub(crate) fn hook(run: &HookRun, line: NamedLineWriter<'_>) {
     let did: Vec<String> = run.did.iter().map(word).collect();
     let mut told = match (&run.error, did.as_slice()) {
@@ -109,7 +109,7 @@ pub(super) fn output_change(change: &OutputMutation, line: NamedLineWriter<'_>) 
     rewritten("result", &fields, by, line);
 }
 
-/// A change of the arguments, with each field before and after it where the records have both.
+/// A change of the arguments, with both values of each field if the records have them.
 pub(super) fn input_change(change: &InputChange<'_>, line: NamedLineWriter<'_>) {
     let fields: Vec<&str> = change.changed_fields.iter().map(String::as_str).collect();
     rewritten(
@@ -118,7 +118,7 @@ pub(super) fn input_change(change: &InputChange<'_>, line: NamedLineWriter<'_>) 
         (change.source_type, change.source, change.reason),
         line,
     );
-    // The answer of a person is printed with its differences already.
+    // The operator's answer is printed with its differences already.
     let is_told = change.source_type == "permission_prompt";
     let (Some(from), Some(to), false) = (change.from, change.to, is_told) else {
         return;
@@ -166,7 +166,7 @@ fn clipped(text: &str) -> String {
     }
 }
 
-/// One thing that a call waits for, in a few words.
+/// A reason for a call's wait, in a few words.
 pub(crate) fn wait_reason(reason: &WaitReason) -> String {
     let of = |whose: &str, slots: &SlotUse| {
         let SlotUse { used, limit } = slots;
@@ -203,7 +203,7 @@ pub(crate) fn wait_reason(reason: &WaitReason) -> String {
     }
 }
 
-/// How long it could run, and who said so.
+/// The deadline of a call, and its origin.
 pub(crate) fn deadline(deadline: CallDeadline, line: NamedLineWriter<'_>) {
     let by = match deadline.by {
         DeadlineBy::Caller => "as the caller wished",
@@ -218,7 +218,7 @@ pub(crate) fn deadline(deadline: CallDeadline, line: NamedLineWriter<'_>) {
     line("deadline", format!("{} ms ({by})", deadline.ms));
 }
 
-/// Who stopped a call, and whether its work obeyed.
+/// The cancellation of a call: its author, and whether the work stopped.
 pub(super) fn cancellation(told: &CancellationBody, line: NamedLineWriter<'_>) {
     let role = told.role.map(PrincipalRole::as_str).unwrap_or_default();
     let by = match &told.by {

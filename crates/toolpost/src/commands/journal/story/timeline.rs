@@ -1,4 +1,4 @@
-//! The way of a call through the layers, drawn: when it reached each stage, how long that took, and what happened there.
+//! The path of a call through the layers, drawn: when it reached each stage, how long each took, and the events there.
 
 use std::cell::RefCell;
 
@@ -6,7 +6,7 @@ use toolpost_model::{Stage, Transition};
 
 use crate::terminal::{BOLD, CYAN, DIM, say, styled};
 
-/// How many characters the whole call takes.
+/// The width of the whole call, in characters.
 const WIDTH: u64 = 30;
 
 pub(super) struct CallTimeline {
@@ -14,7 +14,7 @@ pub(super) struct CallTimeline {
     notes: RefCell<Vec<TimelineNote>>,
 }
 
-/// Something that happened at a stage.
+/// An event at a stage.
 struct TimelineNote {
     stage: Stage,
     name: String,
@@ -37,7 +37,7 @@ impl CallTimeline {
         });
     }
 
-    /// Lines that belong beneath a stage.
+    /// A writer for lines beneath a stage.
     pub(super) fn at(&self, stage: Stage) -> impl Fn(&str, String) {
         move |name, text| self.note(stage, name, text)
     }
@@ -71,7 +71,7 @@ impl CallTimeline {
                 self.notes_at(|stage| stage == reached.stage);
             }
         }
-        // A call that went on in another life has only the stages of that life.
+        // A call that was resumed after a restart has only its later stages.
         let reached = |stage: Stage| self.transitions.iter().any(|one| one.stage == stage);
         self.notes_at(|stage| !reached(stage));
     }
@@ -85,11 +85,11 @@ impl CallTimeline {
     }
 }
 
-/// Where a stretch of time lies in the whole.
+/// The position of a period within the whole.
 fn bar(from: u64, to: u64, whole: u64) -> String {
     let place = |at: u64| usize::try_from(at * WIDTH / whole.max(1)).unwrap_or_default();
     let width = usize::try_from(WIDTH).unwrap_or_default();
-    // However short, it is seen.
+    // Even the shortest period is visible.
     let begin = place(from).min(width - 1);
     let end = place(to).clamp(begin + 1, width);
     format!(
@@ -104,7 +104,6 @@ fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1_000.0
 }
 
-/// The layer whose room a stage is in.
 fn layer_of(stage: Stage) -> &'static str {
     match stage {
         Stage::Resolve => "surface",
