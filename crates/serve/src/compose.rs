@@ -17,7 +17,6 @@ use std::{
     time::Duration,
 };
 
-use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 use toolpost_config::{
     ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, NativeToolsChoice,
@@ -207,8 +206,8 @@ pub struct OpenedHost {
 
 impl OpenedHost {
     /// Connects the command line that opened this host to the same routes as on a host's unix socket, as the same
-    /// operator. Returns the client's end of an HTTP connection.
-    pub fn connect(&self) -> DuplexStream {
+    /// operator.
+    pub fn connect(&self) -> listen::InProcessConnection {
         let places = OpenStreams::new(ShareRules::default().divide(1));
         let routes = plain_routes(RouteState {
             host: self.host.clone(),

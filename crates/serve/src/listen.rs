@@ -9,6 +9,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream},
     net::{TcpListener, UnixListener},
     sync::Semaphore,
+    task::JoinHandle,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -83,17 +84,26 @@ pub(crate) async fn serve(
     }
 }
 
-/// Serves a connection within this process and returns the client's end.
+/// Serves a connection within this process.
 ///
 /// There is no limit on idle time, because a person at the command line thinks between two requests.
-pub(crate) fn serve_in_memory(gate: RequestGate) -> DuplexStream {
-    let (near, far) = tokio::io::duplex(MEMORY_BUFFER);
+pub(crate) fn serve_in_memory(gate: RequestGate) -> InProcessConnection {
+    let (stream, far) = tokio::io::duplex(MEMORY_BUFFER);
     let connection = http1::Builder::new().serve_connection(TokioIo::new(far), gate);
-    tokio::spawn(async move {
+    let served = tokio::spawn(async move {
         // The connection ends when the client's end is dropped.
         let _ = connection.await;
     });
-    near
+    InProcessConnection { stream, served }
+}
+
+/// An HTTP connection between a host and a command in the same process.
+pub struct InProcessConnection {
+    /// The client's end.
+    pub stream: DuplexStream,
+    /// Ends after the client's end is dropped, when the requests of the connection have noticed that their caller is gone. A
+    /// host that shuts down before would end a waiting call as unanswered instead of canceled.
+    pub served: JoinHandle<()>,
 }
 
 /// Accepts a connection and determines its origin.

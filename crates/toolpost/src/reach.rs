@@ -33,6 +33,8 @@ pub(crate) struct ReachedHost {
 
 struct OwnHost {
     opened: OpenedHost,
+    /// Ends when the host has noticed that the command is gone.
+    served: JoinHandle<()>,
     tty: Option<ControllingTerminal>,
 }
 
@@ -133,9 +135,14 @@ pub(crate) async fn reach(
             if opened.data_dir.is_some() {
                 settings.keep_last_good();
             }
+            let connection = opened.connect();
             Ok(ReachedHost {
-                client: HostClient::over(opened.connect()).await?,
-                own: Some(OwnHost { opened, tty }),
+                client: HostClient::over(connection.stream).await?,
+                own: Some(OwnHost {
+                    opened,
+                    served: connection.served,
+                    tty,
+                }),
             })
         }
         // Another host started between the search and the lock.
@@ -310,7 +317,10 @@ impl ReachedHost {
     /// Ends a temporary host after its record is complete.
     pub(crate) async fn close(self) {
         if let Some(own) = self.own {
+            // A command that was interrupted leaves a call behind. It is canceled only after the host has noticed that its
+            // caller is gone; a shutdown before that would end its question first.
             drop(self.client);
+            let _ = tokio::time::timeout(GRACE, own.served).await;
             own.opened.host.shutdown(GRACE).await;
         }
     }
