@@ -1,5 +1,5 @@
-//! How path rules bind the program of a server: whom it serves, what it must be kept from, and what is said where it
-//! is not.
+//! Path rules for the program of a server: its callers, the paths that its sandbox must hide, and the messages about
+//! programs that cannot be confined in this way.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use toolpost_processes::{CallerRules, GuardCache, PathGuards};
 
 use super::{McpProgram, McpTransport, process, server::McpUpstream};
 
-/// The callers that one connection serves. Rules may keep a path from one of them only; a program that several share is
-/// kept from the paths of all.
+/// The callers of one connection. A rule may hide a path from only one of them. A shared program cannot tell its
+/// callers apart, so its sandbox hides the paths of all.
 #[derive(Default)]
 pub(super) struct ServedCallers {
     lists: Mutex<ProgramCallers>,
-    /// What the last search for their program found.
+    /// The result of the last search for hidden paths.
     guards: Arc<GuardCache>,
 }
 
 #[derive(Default)]
 struct ProgramCallers {
-    /// Those with a session, and how many sessions each has.
+    /// Callers with open sessions, and the number of their sessions.
     present: Vec<(Principal, usize)>,
-    /// Those for whom the program that runs was started. One that leaves does not count less until the next start: else
-    /// short sessions would start the program again and again.
+    /// The callers when the running program was started. A caller that left counts until the next start; otherwise
+    /// short sessions would restart the program again and again.
     bound: Vec<Principal>,
 }
 
 impl ServedCallers {
-    /// A session begins.
+    /// Adds a session of a caller.
     pub(super) fn join(&self, caller: &Principal) {
         let mut callers = self.lists.lock();
         match callers
@@ -43,7 +43,7 @@ impl ServedCallers {
         }
     }
 
-    /// A session is over.
+    /// Removes a session of a caller.
     pub(super) fn part(&self, caller: &Principal) {
         let mut callers = self.lists.lock();
         if let Some((_, sessions)) = callers
@@ -56,7 +56,8 @@ impl ServedCallers {
         callers.present.retain(|(_, sessions)| *sessions > 0);
     }
 
-    /// A program is started for those who are there now. Gives whether the last one was started for others, too.
+    /// Notes that a program is started for the present callers. Returns whether the previous program also counted
+    /// callers that have left.
     pub(super) fn bind(&self) -> bool {
         let mut callers = self.lists.lock();
         let present = callers
@@ -68,7 +69,7 @@ impl ServedCallers {
         before.iter().any(|caller| !callers.bound.contains(caller))
     }
 
-    /// The rules for all of them. `None`: no path is kept from any.
+    /// The rules for all callers together. `None`: they hide no path from any of them.
     fn rules(&self, rules: &Arc<dyn PathRulesInForce>) -> Option<CallerRules> {
         let callers = self.lists.lock();
         let present = callers.present.iter().map(|(caller, _)| caller);
@@ -78,7 +79,7 @@ impl ServedCallers {
             .filter(|caller| present.clone().all(|known| known != *caller));
         let all = present.clone().chain(gone);
         let is_nobody = callers.present.is_empty() && callers.bound.is_empty();
-        // Most hosts have no such rules, and then every call asks this.
+        // A cheap test first: every call comes here, and most hosts have no path rules.
         let keeps_any = is_nobody || all.clone().any(|caller| rules.has_path_rules(Some(caller)));
         keeps_any
             .then(|| CallerRules::of(Arc::clone(rules), all.cloned().collect()))
@@ -87,7 +88,6 @@ impl ServedCallers {
 }
 
 impl McpUpstream {
-    /// The program, where the server is one.
     fn program(&self) -> Option<&McpProgram> {
         match &self.settings.transport {
             McpTransport::Stdio(program) => Some(program),
@@ -99,7 +99,7 @@ impl McpUpstream {
         self.feed.get()?.path_rules()
     }
 
-    /// Whether rules keep any path from a caller that the server's program would have to be kept from.
+    /// Whether rules hide any path from a caller, so that the sandbox of the server's program must hide it too.
     pub(super) fn must_guard(&self, caller: Option<&Principal>) -> bool {
         self.program().is_some()
             && self
@@ -107,13 +107,13 @@ impl McpUpstream {
                 .is_some_and(|rules| rules.has_path_rules(caller))
     }
 
-    /// What rules keep from the callers of a program that would be started now, or runs. Looks through its files where
-    /// there are such rules.
+    /// The paths that the sandbox of the program must hide, for the present callers and those of the running program.
+    /// Searches the program's files if there are such rules.
     pub(super) async fn guards(&self, audience: &ServedCallers) -> Result<PathGuards, ToolFailure> {
         let (Some(program), Some(children)) = (self.program(), &self.children) else {
             return Ok(PathGuards::default());
         };
-        // Where nothing can keep the program from a path, its calls ask.
+        // A sandbox that cannot hide paths gets no guards; the calls ask instead (`guard_lack`).
         let rules = self
             .path_rules()
             .filter(|_| children.can_guard(program.profile));
@@ -128,7 +128,7 @@ impl McpUpstream {
         }
     }
 
-    /// What confines the program.
+    /// The sandbox of the program.
     pub(super) fn plan(&self) -> Option<SandboxPlan> {
         let program = self.program()?;
         let children = self.children.as_ref()?;
@@ -140,7 +140,7 @@ impl McpUpstream {
         Some(children.plan_in(program.profile, sight.roots))
     }
 
-    /// Why single paths cannot be kept from the program, where they cannot.
+    /// Why the sandbox cannot hide single paths, if it cannot.
     pub(super) fn guard_lack(&self) -> Option<&'static str> {
         let profile = self.program()?.profile;
         match (profile, &self.children) {
@@ -150,7 +150,7 @@ impl McpUpstream {
         }
     }
 
-    /// What an operator is told of a program that cannot be kept from what rules keep from every caller.
+    /// The health message if rules hide paths from every caller and the program's sandbox cannot hide them.
     pub(super) fn unbound(&self) -> Option<String> {
         let lack = self.guard_lack().filter(|_| self.must_guard(None))?;
         Some(format!(
@@ -158,7 +158,7 @@ impl McpUpstream {
         ))
     }
 
-    /// What a caller is told of a program that `reads` does not limit.
+    /// The caution if `reads` is set and this machine cannot enforce it.
     pub(super) fn unlimited(&self) -> Option<String> {
         let program = self.program()?;
         let is_confined = self.children.as_ref()?.confined(program.profile).is_some();
@@ -170,7 +170,7 @@ impl McpUpstream {
         })
     }
 
-    /// What a caller is told of a program that cannot be kept from paths.
+    /// The caution if the program's sandbox cannot hide paths that rules hide from the caller.
     pub(super) fn unguarded(&self, lack: &str) -> String {
         let name = &self.settings.name;
         format!(
@@ -178,7 +178,7 @@ impl McpUpstream {
         )
     }
 
-    /// What a caller is told while other calls keep an outdated program from being started anew.
+    /// The caution while running calls delay the restart of an outdated program.
     pub(super) fn outdated(&self) -> String {
         format!(
             "the MCP server `{}` was started before the path rules, or the files that they keep, changed, and may still \
@@ -187,7 +187,8 @@ impl McpUpstream {
         )
     }
 
-    /// How a call ends that nobody was asked about, because all this happened after the decision.
+    /// The failure of a call if the program became outdated after the decision: the decision did not include this
+    /// caution.
     pub(super) fn outdated_meanwhile(&self) -> ToolFailure {
         ToolFailure::of(ErrorClass::DependencyUnavailable, self.outdated())
             .code("server_outdated")

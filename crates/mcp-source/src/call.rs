@@ -21,18 +21,18 @@ use super::{
     server::McpUpstream,
 };
 
-/// How often a server may ask for more before it answers.
+/// How often a server may ask for input before it answers.
 const ROUNDS: usize = 10;
-/// How often a task is looked at, unless it says otherwise.
+/// How often a task is polled, unless the server names an interval.
 const LOOK: Duration = Duration::from_millis(500);
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
-/// What the protocol keeps for itself in `_meta`.
+/// The prefix of `_meta` keys that the protocol reserves.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// Runs one call to its end. A server that died unnoticed since its last call, or forgot the session, is found so by the next
-/// one: that one was not taken, so it goes to the server's next life, which is compared first. What may have been taken is
-/// never sent again.
+/// Runs one call to its end. If the server died since the last call, or dropped the session, this call notices it
+/// first. Its request was not taken, so the host sends it once more, to the restarted server. The definitions are
+/// compared before. A request that may have been taken is never sent again, because its effect could happen twice.
 pub(super) async fn run(
     server: &Arc<McpUpstream>,
     link: &Arc<UpstreamLink>,
@@ -75,7 +75,7 @@ async fn attempt(
         Ok(live) => live,
         Err(failure) => return McpCallAttempt::Ended(Err(failure)),
     };
-    // A tool that is not what was accepted must not run before somebody saw that.
+    // A tool with a changed definition must not run before an operator accepted the change.
     let looked = tokio::select! {
         looked = server.look_again(&live) => looked,
         () = context.canceled() => Err(stopped().untouched()),
@@ -104,6 +104,8 @@ async fn attempt(
             Err(stopped())
         }
     };
+    // A call can need several requests: further rounds, polls of a task. After the first answer the server has taken
+    // the call, so a later request that could not be sent must not repeat the whole call.
     let heard = asked.heard.load(Ordering::Relaxed);
     match answered {
         Err(failure) if !heard && was_not_taken(&failure, &live) => {
@@ -113,18 +115,18 @@ async fn attempt(
     }
 }
 
-/// Whether nothing was done, and only for want of a connection.
+/// Whether the request was not taken because there was no connection.
 fn was_not_taken(failure: &ToolFailure, live: &LiveUpstream) -> bool {
     failure.code.as_deref() == Some(outcome::NOT_SENT) && !live.is_open()
 }
 
-/// What an answer says of the server, and what confined the server's program.
+/// Updates the link after an answer, and adds the sandbox of the server's program to the outcome.
 async fn ended(
     link: &UpstreamLink,
     live: &InUse,
     answered: Result<ToolOutput, ToolFailure>,
 ) -> Result<ToolOutput, ToolFailure> {
-    // An error that the server told is an answer too.
+    // An error that the tool reports is an answer too.
     if answered
         .as_ref()
         .err()
@@ -143,7 +145,7 @@ fn stopped() -> ToolFailure {
     ToolFailure::of(ErrorClass::Canceled, "the call was stopped")
 }
 
-/// The tool was listed when the call began, and is not offered any more.
+/// The failure of a tool that was listed when the call began and is no longer offered.
 fn held_back(server: &McpUpstream, tool: &ToolId) -> ToolFailure {
     let listing = server.listing();
     let failure = match listing.quarantined.iter().find(|held| held.tool == *tool) {
@@ -167,7 +169,7 @@ struct UpstreamCall<'a> {
     link: &'a UpstreamLink,
     live: &'a InUse,
     context: &'a CallContext,
-    /// The server answered something already.
+    /// The server answered a request of this call.
     heard: AtomicBool,
 }
 
@@ -213,12 +215,14 @@ impl UpstreamCall<'_> {
         }
     }
 
-    /// The server is told of the first session that wants to hear of a resource, and of the last.
+    /// Adds or removes a subscription of the session. Only the first and the last subscription of a resource go to the
+    /// server.
     async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ToolFailure> {
         let watched = &self.link.watched;
         let _turn = watched.turn().await;
         let (session, live): (_, &Arc<LiveUpstream>) = (self.context.session_id(), self.live);
-        // A session that ended meanwhile was forgotten already, and must not leave a wish behind.
+        // The session can end while this call waits for its turn. Its subscriptions are removed then, and one that is
+        // added afterwards would never be removed.
         if self.context.is_canceled() {
             return Err(stopped().untouched());
         }
@@ -247,8 +251,8 @@ impl UpstreamCall<'_> {
         Ok(())
     }
 
-    /// A request, asked again with what the server wants to know until it has an answer. Only one without sessions asks
-    /// in this way.
+    /// Sends a request, and sends it again with answers while the server asks for input. Only servers without sessions
+    /// ask in this way.
     async fn rounds(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
         if !self.live.connection.facts.stateless {
             return self.ask(method, params).await;
@@ -297,7 +301,8 @@ impl UpstreamCall<'_> {
         outcome::failure(error, &self.server.settings.name)
     }
 
-    /// What the caller said beside the arguments, apart from what is between the host and its own peers.
+    /// The `_meta` of the caller without the keys that concern only the caller's connection to the host, and with the
+    /// trace of this call.
     fn meta(&self) -> Map<String, Value> {
         let mut meta = self.context.meta().cloned().unwrap_or_default();
         meta.retain(|key, _| !key.starts_with(RESERVED) && key != "progressToken");
@@ -316,7 +321,8 @@ impl UpstreamCall<'_> {
         meta
     }
 
-    /// The server made a task of it, although nobody said that tasks are known here: looked at until it ends.
+    /// Polls a task until it ends. A server may answer with a task although the host does not announce support for
+    /// tasks.
     async fn task(&self, created: Value) -> Result<Value, ToolFailure> {
         let Some(id) = created["taskId"].as_str().map(str::to_owned) else {
             return Err(
@@ -377,7 +383,7 @@ impl UpstreamCall<'_> {
     }
 }
 
-/// A task that runs. Given up, it is canceled.
+/// A running task. If it is dropped before its end, the server gets a cancellation.
 struct McpTaskGuard {
     live: Option<Arc<LiveUpstream>>,
     params: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Texts of strangers, without characters that hide something from a reader. People are shown them written out
+//! Texts of servers, without hidden characters. People see such characters written out instead
 //! ([`toolpost_model::visible`]).
 
 use std::borrow::Cow;
@@ -6,17 +6,17 @@ use std::borrow::Cow;
 use serde_json::Value;
 use toolpost_model::is_hidden;
 
-/// Line ends and tabs are what they look like.
+/// Whether a character is hidden. Line ends and tabs are not.
 fn hides(c: char) -> bool {
     !matches!(c, '\n' | '\t') && is_hidden(c)
 }
 
-/// Whether a text holds such characters.
+/// Whether a text contains hidden characters.
 pub(super) fn has_hidden(text: &str) -> bool {
     text.chars().any(hides)
 }
 
-/// Without them, for models.
+/// The text without hidden characters, for models.
 pub(super) fn stripped(text: &str) -> Cow<'_, str> {
     match has_hidden(text) {
         false => Cow::Borrowed(text),
@@ -30,7 +30,7 @@ pub(super) fn line(text: &str, longest: usize) -> String {
     shortened(&text.replace(['\n', '\t'], " "), longest)
 }
 
-/// A stranger's words, cut to what somebody reads.
+/// A text of at most so many bytes, with a note if it was cut.
 pub(super) fn shortened(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
@@ -42,7 +42,7 @@ pub(super) fn shortened(text: &str, longest: usize) -> String {
     format!("{}… ({} bytes in all)", &text[..end], text.len())
 }
 
-/// Every text in a value, keys apart, without hidden characters. Whether any had some.
+/// Removes hidden characters from every text in a value, except keys. Returns whether there were any.
 pub(super) fn value(value: &mut Value) -> bool {
     match value {
         Value::String(text) => match has_hidden(text) {
@@ -65,7 +65,7 @@ pub(super) fn value(value: &mut Value) -> bool {
     }
 }
 
-/// Whether a schema names something with hidden characters: without them it would be something else.
+/// Whether a schema names something with hidden characters. Without them, the name would denote something else.
 pub(super) fn hides_names(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => fields.iter().any(|(key, value)| {

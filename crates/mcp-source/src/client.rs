@@ -1,5 +1,5 @@
-//! A connection to an MCP server, over the pipes of a program or over HTTP, in either era. Requests and results are plain
-//! JSON.
+//! A connection to an MCP server, over the pipes of a program or over HTTP, in either revision. Requests and results
+//! are plain JSON.
 
 mod handshake;
 mod http;
@@ -32,28 +32,27 @@ use http::McpEndpoint;
 use message::{HostMessage, object};
 use pipes::ProgramInput;
 
-/// The longest that is repeated of what a server says about a failure.
+/// The longest text of a server's failure that is repeated, in bytes.
 const LONGEST: usize = 4 * 1024;
-/// How long the story of an end is awaited.
+/// How long a failed write waits for the reason of the connection's end.
 const REASON: Duration = Duration::from_secs(3);
-/// Why a connection ended that says no more about it.
+/// The reason of a connection that ended without another one.
 const CLOSED: &str = "the connection is closed";
 
-/// A connection that answers.
+/// A connection after its handshake.
 pub(super) struct McpConnection {
     wire: Arc<UpstreamWire>,
-    /// Ends when everything is said that belongs to the end of a connection.
+    /// The task that reads until the end, and then closes the connection in an orderly way.
     farewell: Mutex<Option<JoinHandle<()>>>,
-    /// What the server said of itself.
     pub(super) facts: UpstreamDescription,
 }
 
-/// What a connection shares with the tasks that read from it.
+/// The part of a connection that its reading tasks share.
 struct UpstreamWire {
     desk: Arc<McpMessageRouter>,
     transport: UpstreamTransport,
     next_id: AtomicU64,
-    /// What each request says of the host, once a revision is agreed on. Nothing where the session holds it.
+    /// The `_meta` of each request, set by the handshake. Empty in the revision with sessions.
     context: OnceLock<Map<String, Value>>,
 }
 
@@ -62,28 +61,27 @@ enum UpstreamTransport {
     Http(Box<McpEndpoint>),
 }
 
-/// What a server says of itself.
+/// The result of a handshake.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamDescription {
     /// It speaks the revision without sessions.
     pub(super) stateless: bool,
-    /// What it offers.
     pub(super) capabilities: Value,
 }
 
 /// Why there is no connection.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum McpConnectError {
-    /// It cannot come about without the operator.
+    /// The operator's configuration prevents it.
     #[error("{0}")]
     Setup(String),
-    /// The server refuses to know the host.
+    /// The server rejects the host's credentials.
     #[error("the server refuses the host: {0}")]
     Unauthorized(String),
-    /// It answered something that ends the handshake.
+    /// An answer ended the handshake.
     #[error("the handshake failed: {0}")]
     Handshake(String),
-    /// It did not answer in time.
+    /// No answer came in time.
     #[error("it did not answer within {} ms", .0.as_millis())]
     Silent(Duration),
 }
@@ -91,47 +89,41 @@ pub(super) enum McpConnectError {
 /// Why a request has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum McpRequestError {
-    /// The server's own word.
+    /// The server answered with an error.
     #[error("{message}")]
     Remote {
-        /// JSON-RPC's code.
         code: i32,
-        /// What it said.
         message: String,
-        /// And beside it.
         data: Option<Value>,
     },
     /// It never reached the server, or the server did not take it.
     #[error("{0}")]
     Unsent(String),
-    /// The server would not take it for now.
+    /// The server takes no requests for now.
     #[error("HTTP {status}")]
     Busy {
         status: u16,
-        /// When it is worth another try.
+        /// The pause before another attempt.
         after: Option<Duration>,
     },
-    /// The server does not know the host.
+    /// The server rejects the host's credentials.
     #[error("{0}")]
     Unauthorized(String),
     /// The connection broke while the answer was awaited.
     #[error("{0}")]
     Lost(String),
-    /// The answer is none.
+    /// The answer cannot be read.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// What is connected to.
 pub(super) enum McpConnectTarget<'a> {
-    /// The pipes of a program.
     Pipes(Receiver, Sender),
-    /// An endpoint.
     Http(&'a McpTransport),
 }
 
 impl McpConnection {
-    /// Connects and shakes hands.
+    /// Connects and performs the handshake.
     pub(super) async fn open(
         way: McpConnectTarget<'_>,
         era: McpProtocolEra,
@@ -176,7 +168,7 @@ impl McpConnection {
         })
     }
 
-    /// Sends a request and waits for its answer. Dropped, the server is told that nobody waits any more.
+    /// Sends a request and waits for its answer. If the future is dropped, the server gets a cancellation.
     pub(super) async fn request(
         &self,
         method: &str,
@@ -189,7 +181,7 @@ impl McpConnection {
             .await
     }
 
-    /// Asks for what the server says unasked, where that must be asked for. Returns when that is acknowledged.
+    /// Subscribes to notices of a server without sessions. Returns when the server acknowledges.
     pub(super) async fn listen(
         &self,
         filter: &Value,
@@ -214,7 +206,7 @@ impl McpConnection {
         }
     }
 
-    /// Ends it, politely where there is time.
+    /// Closes the connection, and waits this long for an orderly end.
     pub(super) async fn close(&self, within: Duration) {
         self.wire.desk.close();
         let farewell = self.farewell.lock().take();
@@ -230,7 +222,7 @@ impl Drop for McpConnection {
     }
 }
 
-/// Reads what a program writes, and at the end closes its input, or ends the session of an endpoint.
+/// Reads the output of a program; at the end closes its input, or ends the session of an endpoint.
 async fn keep(wire: Arc<UpstreamWire>, reading: Option<Receiver>, longest: usize) {
     let read = async {
         match reading {
@@ -250,19 +242,18 @@ async fn keep(wire: Arc<UpstreamWire>, reading: Option<Receiver>, longest: usize
 }
 
 impl UpstreamWire {
-    /// The id of the newest request.
     fn last_id(&self) -> Option<u64> {
         self.next_id.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// The revision that later messages are of.
+    /// Sets the revision of later messages.
     fn agree(&self, revision: Option<&str>) {
         if let UpstreamTransport::Http(endpoint) = &self.transport {
             endpoint.agree(revision);
         }
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message without an answer.
     async fn send(&self, message: HostMessage) -> Result<(), McpRequestError> {
         match &self.transport {
             UpstreamTransport::Pipes(input) => input
@@ -273,7 +264,8 @@ impl UpstreamWire {
         }
     }
 
-    /// Sends a request and waits for its answer. `opening`: it is for a subscription, and is notified when that is open.
+    /// Sends a request and waits for its answer. `opening`: the request is a subscription, and this is notified when
+    /// the server acknowledges it.
     async fn request(
         self: &Arc<Self>,
         method: &str,
@@ -304,6 +296,8 @@ impl UpstreamWire {
         let ended = self.desk.end_reached();
         tokio::pin!(sending, ended);
         let mut is_sent = false;
+        // The order matters (`biased`): a server may answer and close the connection at once. An answer that arrived
+        // counts before the end of the connection, which would report the call as lost.
         let failure = loop {
             tokio::select! {
                 biased;
@@ -322,6 +316,8 @@ impl UpstreamWire {
             }
         };
         guard.request = None;
+        // After `Lost` and `Unreadable` the server may still work on the request and send messages for it, so the
+        // request counts as a possible origin for a while. After the other failures it does not.
         match &failure {
             McpRequestError::Lost(_) | McpRequestError::Unreadable(_) => self.desk.abandon(id),
             McpRequestError::Remote { .. }
@@ -332,7 +328,7 @@ impl UpstreamWire {
         Err(failure)
     }
 
-    /// Takes a request out of the host, and over HTTP its answer back.
+    /// Sends a request, and over HTTP reads its answer too.
     async fn carry(
         self: &Arc<Self>,
         id: u64,
@@ -344,8 +340,8 @@ impl UpstreamWire {
             UpstreamTransport::Pipes(input) => {
                 let written = input.write(message.text(), begin).await;
                 let Err(error) = written else { return Ok(()) };
-                // A line without its end is no message, so that a server cannot have acted on it. The reason for the end is
-                // known a moment later.
+                // A line without its line end is not a message, so the server cannot have acted on it. The reason of
+                // the end arrives a moment later, from the task that keeps the process.
                 request.sent.store(false, Ordering::Release);
                 let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
                 let why = self.desk.ended();
@@ -358,7 +354,7 @@ impl UpstreamWire {
     }
 }
 
-/// A stream of what a server says unasked. Dropped, the server is told that nobody listens any more.
+/// A subscription stream. If it is dropped, the server gets a cancellation.
 pub(super) struct UpstreamSubscription(JoinHandle<UpstreamAnswer>);
 
 impl UpstreamSubscription {
@@ -366,7 +362,7 @@ impl UpstreamSubscription {
         self.0.is_finished()
     }
 
-    /// Resolves when there is no more.
+    /// Resolves when the stream ended.
     pub(super) async fn end_reached(&mut self) {
         let _ = (&mut self.0).await;
     }
@@ -378,7 +374,7 @@ impl Drop for UpstreamSubscription {
     }
 }
 
-/// A request whose answer is awaited. Dropped while it is, the server is told that it is not any more.
+/// Cancels a request if it is dropped while its answer is awaited.
 struct McpRequestGuard<'a> {
     wire: &'a Arc<UpstreamWire>,
     id: u64,
@@ -394,9 +390,9 @@ impl Drop for McpRequestGuard<'_> {
         self.wire.desk.abandon(self.id);
         let is_http = matches!(self.wire.transport, UpstreamTransport::Http(_));
         match self.wire.context.get() {
-            // No revision has a word for the end of a handshake.
+            // No revision has a cancellation for a handshake.
             None => return,
-            // A server without sessions sees that its stream is closed.
+            // Without sessions, the end of the HTTP stream is the cancellation.
             Some(context) if is_http && !context.is_empty() => return,
             Some(_) => {}
         }

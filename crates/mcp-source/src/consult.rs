@@ -1,4 +1,4 @@
-//! Questions of a server, put to whoever made the call.
+//! Questions of a server, put to the caller of the call.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -7,24 +7,24 @@ use toolpost_model::{CallContext, ConsultError, ConsultKind, ConsultQuestion};
 
 use super::clean;
 
-/// JSON-RPC's word for what is not offered.
+/// JSON-RPC's code for a method that is not supported.
 const METHOD_NOT_FOUND: i32 = -32601;
-/// What MCP's documents use where a person says no to a sampling request.
+/// MCP's documents use this code when a person rejects a sampling request.
 const REJECTED: i32 = -1;
-/// Where a form says which server asks, beside its text: the host's own forms have no such word, and no server can do
-/// without it.
+/// The `_meta` key of a form that names the asking server. The host's own forms do not set it. It overwrites the
+/// server's own value, so that a server cannot pose as the host or as another server.
 const ASKED_BY: &str = "toolpost/asked_by";
 
-/// What a server is told.
+/// The answer to a question of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum UpstreamQuestionAnswer {
     /// The result.
     Value(Value),
-    /// There is none, and why.
+    /// An error.
     Refused { code: i32, message: String },
 }
 
-/// What is asked for by a request of a server. `None`: nothing that could be put to anybody.
+/// The kind of a server's request. `None`: the host does not put such a request to callers.
 pub(super) fn kind_of(method: &str, params: &Value) -> Option<ConsultKind> {
     match method {
         "elicitation/create" if params["mode"] == "url" => Some(ConsultKind::UrlElicitation),
@@ -35,7 +35,7 @@ pub(super) fn kind_of(method: &str, params: &Value) -> Option<ConsultKind> {
     }
 }
 
-/// Puts one question.
+/// Puts one question to the caller.
 pub(super) async fn ask(
     call: &CallContext,
     server: &str,
@@ -52,8 +52,8 @@ pub(super) async fn ask(
     }
 }
 
-/// Answers all questions of an `input_required` result, by their keys. `Err`: one cannot be answered, and the protocol
-/// has no word for that.
+/// Answers all questions of an `input_required` result, by key. `Err`: one cannot be answered, and `inputResponses`
+/// has no form for an error.
 pub(super) async fn ask_all(
     call: &CallContext,
     server: &str,
@@ -80,7 +80,8 @@ pub(super) async fn ask_all(
         } else {
             let said = settled(unanswered(kind, &ConsultError::Unsupported(kind)));
             if said.is_err() {
-                // Asked all the same, and refused at once: so the host hears what its caller lacks.
+                // The question is put nevertheless, and refused at once, so that the face can note the kind that its
+                // caller lacks.
                 let _ = call
                     .consult(vec![question(
                         server,
@@ -129,7 +130,7 @@ fn question(server: &str, key: String, kind: ConsultKind, mut params: Value) -> 
     if params.is_null() {
         params = json!({});
     }
-    // People and models read it.
+    // People and models read the question, so hidden characters are removed.
     clean::value(&mut params);
     if let (ConsultKind::Elicitation | ConsultKind::UrlElicitation, Value::Object(fields)) =
         (kind, &mut params)
@@ -143,7 +144,7 @@ fn question(server: &str, key: String, kind: ConsultKind, mut params: Value) -> 
     ConsultQuestion { key, kind, params }
 }
 
-/// What is said where nobody answered. A form that nobody saw was dismissed, not declined.
+/// The answer to a server if the caller gave none. A form that no person saw counts as dismissed, not as declined.
 fn unanswered(kind: ConsultKind, error: &ConsultError) -> UpstreamQuestionAnswer {
     match (kind, error) {
         (ConsultKind::Elicitation | ConsultKind::UrlElicitation, ConsultError::Refused(_)) => {

@@ -1,4 +1,4 @@
-//! A tool as its server defines it: read with suspicion, named within the host, declared to the catalog.
+//! A tool definition of a server: checked, named within the host, declared to the catalog.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use super::{McpServer, clean};
 
 /// The longest native name.
 const NAME: usize = 512;
-/// The longest description that models are shown.
+/// The longest description in a declaration.
 const DESCRIPTION: usize = 16 * 1024;
 /// The largest definition, schemas and all.
 const DEFINITION: usize = 512 * 1024;
-/// The fields that are pinned. Icons may change without anybody being asked.
+/// The pinned fields. Icons may change without an operator's acceptance.
 const PINNED: [&str; 7] = [
     "name",
     "title",
@@ -28,15 +28,15 @@ const PINNED: [&str; 7] = [
     "annotations",
     "_meta",
 ];
-/// What clients of the same protocol get as it is, among the annotations.
+/// Fields that MCP clients of the host get too. Declarations carry them among the annotations.
 const BESIDE: [&str; 2] = ["icons", "_meta"];
 
 /// A definition, as the server gave it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Definition {
-    /// The name there.
+    /// The native name.
     pub(super) name: String,
-    /// All of it that counts.
+    /// The pinned fields and the icons.
     pub(super) fields: Map<String, Value>,
 }
 
@@ -86,7 +86,7 @@ impl Definition {
         Ok(Self { name, fields })
     }
 
-    /// What it is recognised by: a hash of everything that is pinned.
+    /// The hash of all pinned fields.
     pub(super) fn digest(&self) -> String {
         const_hex::encode(Sha256::digest(
             canonical_json(&Value::Object(self.pinned())).as_bytes(),
@@ -103,7 +103,7 @@ impl Definition {
             .collect()
     }
 
-    /// Line by line, for people who compare: odd characters are written out.
+    /// A text with a line per value, for comparison. Hidden characters are written out.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         write_pretty(&Value::Object(self.pinned()), 0, &mut text);
@@ -119,7 +119,7 @@ impl Definition {
         self.fields.get("annotations")?.get(name)?.as_bool()
     }
 
-    /// As the catalog gets it, with what is not whole about it.
+    /// The declaration for the catalog, and the problems with it.
     pub(super) fn declare(
         &self,
         id: &ToolId,
@@ -153,7 +153,7 @@ impl Definition {
             declaration.annotations = hints.as_object().cloned().unwrap_or_default();
         }
         for beside in BESIDE {
-            // A hint of that name would be taken for it.
+            // The server's own annotation of this name goes first; it would be mistaken for the field.
             declaration.annotations.remove(beside);
             if let Some(mut value) = self.fields.get(beside).cloned() {
                 clean::value(&mut value);
@@ -198,7 +198,7 @@ impl Definition {
         })
     }
 
-    /// What the tool says it does. Nobody has to believe it.
+    /// Sets the facts that the server claims. Their origin is `Claimed`, so they can only make a decision stricter.
     fn claims(&self, declaration: &mut Declaration, server: &McpServer) {
         let read_only = self.hint("readOnlyHint").unwrap_or(false);
         let destructive = !read_only && self.hint("destructiveHint").unwrap_or(true);
@@ -230,7 +230,7 @@ impl Definition {
     }
 }
 
-/// Something about a server that an operator should know.
+/// A problem with a server, for the operator.
 pub(super) fn problem(server: &str, code: &str, message: String) -> SourceProblem {
     SourceProblem {
         part: server.to_owned(),
@@ -240,7 +240,7 @@ pub(super) fn problem(server: &str, code: &str, message: String) -> SourceProble
     }
 }
 
-/// The namespace of a server's tools: its name, with what ids cannot hold replaced.
+/// The namespace of a server's tools: its name, with a replacement for each character that ids cannot hold.
 pub(super) fn namespace(server: &str) -> String {
     named(
         server,
@@ -249,18 +249,19 @@ pub(super) fn namespace(server: &str) -> String {
     )
 }
 
-/// The id of a tool. A name that ids cannot hold is made fit, with a hash of the original, so that two names never become
-/// one; so is one that looks like a companion's.
+/// The id of a tool. A name that ids cannot hold, or that looks like a companion's, is replaced and gets a hash of the
+/// original, so that two names never share an id.
 pub(super) fn id_of(namespace: &str, native: &str) -> Option<ToolId> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
     let name = match native.starts_with(COMPANION) {
+        // The NUL is never allowed in a name, so the name is always replaced.
         true => named(&format!("\u{0}{native}"), allowed, 180),
         false => named(native, allowed, 180),
     };
     ToolId::new(namespace, &name).ok()
 }
 
-/// Begins the names of companions, and of no tool.
+/// The first character of companion names. No tool name starts with it.
 const COMPANION: char = ':';
 
 /// The id of a companion, which no tool of the server can have.
@@ -282,7 +283,8 @@ fn named(text: &str, allowed: impl Fn(char) -> bool, longest: usize) -> String {
     format!("{stem}_{suffix}")
 }
 
-/// Sorted, a line each; texts of several lines as several lines, so that a diff shows the line that changed.
+/// Sorted, a line for each value, and a text of several lines as several lines, so that a diff shows the line that
+/// changed.
 fn write_pretty(value: &Value, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth + 1);
     match value {

@@ -1,7 +1,7 @@
-//! Who waits for what on one connection, and where that goes which a server says unasked.
+//! Routes the messages of one connection: answers to waiting requests, notices to calls, the rest to the host.
 //!
-//! Everything here is fed by a stranger: what belongs to nobody is counted and told once, and a server that does little
-//! else loses its connection.
+//! The server is not trusted. Messages that belong to no request are counted, each kind is reported once, and a server
+//! that sends too many loses its connection.
 
 mod waiting;
 
@@ -22,66 +22,65 @@ use toolpost_model::{CallContext, LogLevel, ToolProgress};
 use super::{clean, client::McpRequestError};
 use waiting::{AwaitedMcpRequestIndex, UpstreamAnswerMatch};
 
-/// How long the count of what belongs to nobody goes on before it begins anew.
+/// The period of the count of unsolicited messages.
 const WINDOW: Duration = Duration::from_secs(10);
-/// More in that time than this, and the connection ends.
+/// The connection ends if a server sends more unsolicited messages than this in one period.
 const BEARABLE: usize = 20_000;
-/// How many things a server may ask at the same time.
+/// The most open questions of a server.
 const QUESTIONS: usize = 64;
-/// How many lines that belong to no call are told in the life of a connection.
+/// The most lines outside of calls that one connection logs.
 const LINES: usize = 500;
-/// How many progress and log lines one call may be told.
+/// The most progress and log lines of one call.
 const CALL_WORDS: usize = 10_000;
-/// How many bytes all of them may have.
+/// The most bytes of these lines together.
 const CALL_BYTES: usize = 1 << 20;
-/// The longest line that is passed on.
+/// The longest line that is forwarded.
 const LINE: usize = 8 * 1024;
 
-/// Why a connection is left whose server forgot it.
+/// The reason of a connection that ends because the server no longer accepts its session.
 pub(super) const EXPIRED: &str = "its session expired";
 
-/// What concerns no single call.
+/// A notice that belongs to no single call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamNotice {
     /// A line for the operator.
     Line(String),
-    /// The tools are not what they were.
+    /// The list of tools changed.
     Tools,
-    /// The resources are not what they were.
+    /// The list of resources changed.
     Resources,
-    /// The prompts are not what they were.
+    /// The list of prompts changed.
     Prompts,
-    /// What is found at an address is not what it was.
+    /// The resource at this address changed.
     Updated(String),
 }
 
-/// What is thought of a question.
+/// Whether a question of a server is admitted.
 pub(super) enum UpstreamQuestionAdmission {
-    /// It is put to somebody, until this is notified.
+    /// It is put to a caller. The notification withdraws it.
     New(Arc<Notify>),
-    /// One with its id was not answered yet.
+    /// A question with this id is still open.
     Twice,
-    /// Too many others were not answered yet.
+    /// Too many questions are open.
     TooMuch,
 }
 
 /// The answer to a request.
 pub(super) type UpstreamAnswer = Result<Value, McpRequestError>;
 
-/// A request that waits for its answer.
 pub(super) struct AwaitedMcpRequest {
-    /// The call it is made for, where there is one.
+    /// The call that it belongs to, if any.
     pub(super) call: Option<CallContext>,
-    /// It asks for notices, and this is notified when the server agrees.
+    /// Set for a subscription; notified when the server acknowledges it.
     pub(super) subscription: Option<Arc<Notify>>,
     waiter: Mutex<Option<oneshot::Sender<UpstreamAnswer>>>,
-    /// A part of it may have left the host.
+    /// A part of it may have reached the server.
     pub(super) sent: AtomicBool,
     words: AtomicUsize,
     bytes: AtomicUsize,
-    /// Its call was told that there is more than it is told.
+    /// The call got the warning that further lines are left out.
     cut: AtomicBool,
-    /// Questions of the server that its caller has not answered yet.
+    /// Open questions of the server to its caller.
     open: AtomicUsize,
 }
 
@@ -110,13 +109,13 @@ impl AwaitedMcpRequest {
         }
     }
 
-    /// A question is put to its caller, until what this gives is dropped.
+    /// Counts a question to its caller as open until the guard is dropped.
     pub(super) fn asking(&self) -> OpenQuestion<'_> {
         self.open.fetch_add(1, Ordering::AcqRel);
         OpenQuestion(self)
     }
 
-    /// Its call, unless that was told too much already, which it is told once.
+    /// The call, if its limits allow another forwarded line. At the limit, the call gets one warning.
     fn hearing(&self, bytes: usize) -> Option<&CallContext> {
         let call = self.call.as_ref()?;
         let words = self.words.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +133,6 @@ impl AwaitedMcpRequest {
     }
 }
 
-/// A question that was not answered yet.
 pub(super) struct OpenQuestion<'a>(&'a AwaitedMcpRequest);
 
 impl Drop for OpenQuestion<'_> {
@@ -143,24 +141,23 @@ impl Drop for OpenQuestion<'_> {
     }
 }
 
-/// The desk of one connection.
 pub(super) struct McpMessageRouter {
-    /// The name of the server.
     pub(super) server: String,
     waiting: Mutex<AwaitedMcpRequestIndex>,
     told: Box<dyn Fn(UpstreamNotice) + Send + Sync>,
     gone: watch::Sender<Option<Arc<str>>>,
-    /// The server forgot the session. What is under way may still be answered, so that the connection is left and not cut.
+    /// The server no longer accepts the session. Open requests may still be answered, so the connection takes no new
+    /// requests and is not cut.
     expired: watch::Sender<bool>,
-    /// Nothing more comes. Where a program is behind it, its end tells why.
+    /// No more messages will come. For a program, the reason follows when the process ends.
     silent: watch::Sender<bool>,
     of_program: bool,
     nuisance: Mutex<Nuisance>,
     heard: AtomicU64,
-    /// What the server asked and was not answered, by its ids. Each is told when the server withdraws it.
+    /// Open questions of the server, by their ids. A notification withdraws one.
     questions: Mutex<HashMap<String, Arc<Notify>>>,
     lines: AtomicUsize,
-    /// Nobody should be told of the end: it was wanted.
+    /// The host closes the connection, so the end is not reported.
     closing: AtomicBool,
 }
 
@@ -196,12 +193,12 @@ impl McpMessageRouter {
         }
     }
 
-    /// A request goes out.
+    /// Registers a request that is about to be sent.
     pub(super) fn await_answer(&self, id: u64, request: &Arc<AwaitedMcpRequest>) {
         self.waiting.lock().add(id, request);
     }
 
-    /// An answer came. `None`: its id is none of the host's.
+    /// Resolves the request of an answer. `None`: the id is not one of the host's.
     pub(super) fn answer(&self, id: Option<u64>, answer: UpstreamAnswer) {
         let found = id.map(|id| self.waiting.lock().settle(id));
         match found.unwrap_or(UpstreamAnswerMatch::Unknown) {
@@ -211,40 +208,40 @@ impl McpMessageRouter {
         }
     }
 
-    /// No answer will come.
+    /// Removes a request that will get no answer.
     pub(super) fn forget(&self, id: u64) {
         self.waiting.lock().settle(id);
     }
 
-    /// Nobody waits for an answer any more, and the server may still be at work.
+    /// Marks a request as stopped: no caller waits any more, and the server may still work on it.
     pub(super) fn abandon(&self, id: u64) {
         self.waiting.lock().abandon(id, Instant::now());
     }
 
-    /// The request of this id.
     pub(super) fn of(&self, id: u64) -> Option<Arc<AwaitedMcpRequest>> {
         self.waiting.lock().of(id)
     }
 
-    /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
-    /// waiting for an answer already. Nobody's, where it could be another session's.
+    /// The call of a question that does not name its request: the only open call, or the only one that waits for no
+    /// answer of its caller. `None` if the question could belong to another session: a guess such as the latest call
+    /// could put it to another principal, with data of the session that it came from.
     pub(super) fn asker(&self) -> Option<Arc<AwaitedMcpRequest>> {
         let mut waiting = self.waiting.lock();
         let now = Instant::now();
         waiting.only(now).or_else(|| waiting.only_unasked(now))
     }
 
-    /// Something came, whatever it is.
+    /// Counts a message of any kind.
     pub(super) fn heard(&self) {
         self.heard.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many messages came so far: a server that says nothing at all is stuck.
+    /// The number of messages so far.
     pub(super) fn messages(&self) -> u64 {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// A call got further. The token of its progress is the id of its request.
+    /// Forwards progress to its call. The progress token is the id of the request.
     pub(super) fn progress(
         &self,
         token: Option<u64>,
@@ -275,7 +272,7 @@ impl McpMessageRouter {
         });
     }
 
-    /// A log line: of the running call where there is just one and it can be no other's, else for the operator.
+    /// Forwards a log line: to the only open call if it can belong to no other, else to the operator.
     pub(super) fn log(&self, level: &str, logger: Option<&str>, data: &Value) {
         let text = match data {
             Value::String(text) => text.clone(),
@@ -291,7 +288,7 @@ impl McpMessageRouter {
         match only {
             Some(slot) => match slot.hearing(text.len()) {
                 Some(call) => call.log(level, text),
-                // What is left out is borne only so long.
+                // Lines beyond the limits count as unsolicited.
                 None => self.count(),
             },
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
@@ -299,7 +296,8 @@ impl McpMessageRouter {
         }
     }
 
-    /// Gives the subscription of this id to `then`, if there is one. Notices of one that was just replaced still come.
+    /// Calls `then` for the subscription of this id, if it is open. Notices of a replaced subscription can still
+    /// arrive; they are only counted.
     pub(super) fn on_subscription(&self, id: Option<u64>, then: impl FnOnce(u64, &Notify)) {
         let request = id.and_then(|id| Some((id, self.of(id)?)));
         match request
@@ -311,14 +309,15 @@ impl McpMessageRouter {
         }
     }
 
-    /// Something that concerns no call.
+    /// Forwards a notice that belongs to no call.
     pub(super) fn tell(&self, told: UpstreamNotice) {
-        // Many of these cost the host a listing each; whoever hears them takes many for one.
+        // Each notice can cost the host a listing, so notices count against the limit. The host handles several as
+        // one.
         self.count();
         (self.told)(told);
     }
 
-    /// Tells the operator, but not for ever.
+    /// Logs a line for the operator, up to the limit of the connection.
     pub(super) fn line(&self, line: String) {
         let told = self.lines.fetch_add(1, Ordering::Relaxed);
         if told < LINES {
@@ -330,7 +329,7 @@ impl McpMessageRouter {
         }
     }
 
-    /// Something that belongs to nobody. Told once for each kind.
+    /// Counts a message that belongs to no request. Each kind is reported once.
     pub(super) fn nuisance(&self, kind: &'static str) {
         let mut nuisance = self.nuisance.lock();
         let first = !nuisance.told.contains(&kind);
@@ -363,7 +362,7 @@ impl McpMessageRouter {
         }
     }
 
-    /// The server asks something. Whether it may.
+    /// Registers a question of the server, if it is admitted.
     pub(super) fn question(&self, id: String) -> UpstreamQuestionAdmission {
         let mut questions = self.questions.lock();
         if questions.len() >= QUESTIONS {
@@ -381,22 +380,25 @@ impl McpMessageRouter {
         self.questions.lock().remove(id);
     }
 
-    /// The server does not want to know any more.
+    /// Ends a question that the server withdrew.
     pub(super) fn question_withdrawn(&self, id: &str) {
         if let Some(waiting) = self.questions.lock().remove(id) {
             waiting.notify_one();
         }
     }
 
-    /// Nothing more comes from the other side.
+    /// Handles the end of the server's messages.
     pub(super) fn hang_up(&self) {
+        // The pipe of a program closes before its exit code and last lines are known, and the first reason is kept. So
+        // for a program this only marks the silence; the task that keeps the process then ends the connection with the
+        // full reason.
         match self.of_program {
             true => drop(self.silent.send_replace(true)),
             false => self.end("the connection was closed"),
         }
     }
 
-    /// Resolves when nothing more comes, for whatever reason.
+    /// Resolves when no more messages will come.
     pub(super) async fn fell_silent(&self) {
         let mut silent = self.silent.subscribe();
         let mut gone = self.gone.subscribe();
@@ -406,7 +408,7 @@ impl McpMessageRouter {
         }
     }
 
-    /// The connection is over. The first reason is the one that counts.
+    /// Ends the connection. The first reason is kept.
     pub(super) fn end(&self, reason: &str) {
         self.gone.send_if_modified(|gone| {
             let first = gone.is_none();
@@ -417,7 +419,7 @@ impl McpMessageRouter {
         });
     }
 
-    /// The server does not know the session any more.
+    /// Notes that the server no longer accepts the session.
     pub(super) fn expire(&self) {
         self.expired.send_replace(true);
     }
@@ -426,12 +428,12 @@ impl McpMessageRouter {
         *self.expired.borrow()
     }
 
-    /// Whether it takes requests.
+    /// Whether it takes new requests.
     pub(super) fn is_open(&self) -> bool {
         self.ended().is_none() && !self.is_expired()
     }
 
-    /// Resolves when it takes no more requests, and tells why.
+    /// Resolves with the reason when it takes no more requests.
     pub(super) async fn left(&self) -> Arc<str> {
         let mut expired = self.expired.subscribe();
         tokio::select! {
@@ -440,7 +442,7 @@ impl McpMessageRouter {
         }
     }
 
-    /// The host wants no more of it.
+    /// Ends the connection on behalf of the host.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.end("the host closed it");
@@ -450,12 +452,12 @@ impl McpMessageRouter {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Why it is over, if it is.
+    /// The reason of its end, if it ended.
     pub(super) fn ended(&self) -> Option<Arc<str>> {
         self.gone.borrow().clone()
     }
 
-    /// Resolves when it is over and known why.
+    /// Resolves with the reason when it ended.
     pub(super) async fn end_reached(&self) -> Arc<str> {
         let mut gone = self.gone.subscribe();
         let ended = gone

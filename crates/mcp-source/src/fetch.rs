@@ -1,4 +1,4 @@
-//! What a server lists, page by page.
+//! Fetches the lists of a server, page by page.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,6 @@ const OBJECTS: usize = 2_000;
 /// The most pages of one list.
 const PAGES: usize = 1_000;
 
-/// What a server lists.
 pub(super) struct FetchedDefinitions {
     pub(super) tools: Vec<Definition>,
     pub(super) problems: Vec<SourceProblem>,
@@ -27,14 +26,14 @@ pub(super) struct FetchedDefinitions {
     pub(super) beside: Value,
 }
 
-/// Asks for everything.
+/// Fetches all lists.
 pub(super) async fn everything(
     connection: &McpConnection,
     server: &McpServer,
 ) -> Result<FetchedDefinitions, McpRequestError> {
     let capabilities = &connection.facts.capabilities;
     let mut problems = Vec::new();
-    // A server without the capability is asked all the same: many say nothing and have tools.
+    // A server without the capability is asked too: many servers have tools and do not declare the capability.
     let listed = match list(connection, "tools/list", "tools", TOOLS).await {
         Ok(listed) => listed,
         Err(McpRequestError::Remote { code: -32601, .. })
@@ -104,7 +103,7 @@ pub(super) async fn everything(
                 beside[kept] = Value::Array(objects(listed.entries, key));
             }
             Err(error @ McpRequestError::Lost(_)) => return Err(error),
-            // Templates are often not there although resources are.
+            // Many servers have resources and no templates.
             Err(McpRequestError::Remote { code: -32601, .. }) => {}
             Err(error) => {
                 let message = format!("`{method}` failed: {error}");
@@ -119,7 +118,7 @@ pub(super) async fn everything(
     })
 }
 
-/// The capabilities that mean something here; a stranger's other words are not kept.
+/// The capabilities that the host uses. Others are not stored.
 fn kept_capabilities(capabilities: &Value) -> Value {
     let known = ["tools", "resources", "prompts", "completions", "logging"];
     let kept: Map<String, Value> = known
@@ -133,7 +132,7 @@ fn kept_capabilities(capabilities: &Value) -> Value {
 #[derive(Default)]
 struct PagedMcpList {
     entries: Vec<Value>,
-    /// What of it is not whole.
+    /// Why the list is incomplete.
     odd: Option<String>,
 }
 

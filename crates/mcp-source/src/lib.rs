@@ -1,4 +1,4 @@
-//! MCP servers as sources: their processes and connections, their definitions made safe and pinned, their calls.
+//! MCP servers as sources: processes and connections, pinned definitions, calls.
 #![warn(missing_docs)]
 
 mod binding;

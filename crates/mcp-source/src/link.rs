@@ -1,7 +1,7 @@
-//! The way to a server, for all sessions or for one: connects when it is needed, and again when the connection was lost.
+//! A link to a server, for all sessions or for one. It connects when a call needs it, and again after a loss.
 //!
-//! A server that cannot be reached is tried ever more rarely. A call does not wait for that: it causes a try of its own,
-//! at most one a second, and is otherwise told at once when the next one is.
+//! The pause between attempts grows with each failure. A call does not wait for the end of the pause: it causes an
+//! attempt of its own, at most one a second, and otherwise fails at once with the time of the next attempt.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -28,21 +28,20 @@ use super::{
 /// The pause after the first failure; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Calls cause no more tries than this.
+/// Calls cause at most one attempt in this time.
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 
-/// The way to a server.
 pub(super) struct UpstreamLink {
     me: Weak<Self>,
     server: Weak<McpUpstream>,
     state: Arc<tokio::sync::Mutex<UpstreamLinkState>>,
     shown: Mutex<UpstreamLinkStatus>,
     trying: AtomicBool,
-    /// The connection that `state` has, for whoever cannot wait for that.
+    /// The connection of `state`, for readers that cannot wait for its lock.
     current: Mutex<Weak<LiveUpstream>>,
-    /// Whom it serves.
+    /// The callers that it serves.
     pub(super) audience: ServedCallers,
-    /// What is to be heard of, from one connection to the next.
+    /// The subscriptions, which outlast a connection.
     pub(super) watched: WatchedResources,
 }
 
@@ -59,17 +58,17 @@ struct UpstreamLinkState {
     started: bool,
 }
 
-/// What becomes of whoever needs a program that is outdated and cannot be started anew, because calls run in it.
+/// Whether a caller gets a program that is outdated and cannot restart because calls run in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutdatedProgram {
-    /// It is used all the same: by the host itself, by a caller from whom rules keep nothing, or for a call that was
-    /// decided with this in mind.
+    /// The program is used: by the host itself, by a caller from whom rules hide nothing, or for a call that was
+    /// decided with this caution.
     Tolerated,
-    /// The call ends.
+    /// The call fails.
     Refused,
 }
 
-/// What is told of it without waiting.
+/// The state for health reports, readable without the lock of `state`.
 #[derive(Clone, Debug)]
 pub(super) struct UpstreamLinkStatus {
     pub(super) state: SourceState,
@@ -95,7 +94,6 @@ impl UpstreamLink {
         })
     }
 
-    /// How it is doing.
     pub(super) fn shown(&self) -> UpstreamLinkStatus {
         self.shown.lock().clone()
     }
@@ -105,7 +103,7 @@ impl UpstreamLink {
         (shown.state, shown.message) = (state, message);
     }
 
-    /// The connection, if there is one now.
+    /// The connection, if one is open.
     pub(super) async fn open(&self) -> Option<Arc<LiveUpstream>> {
         self.state
             .lock()
@@ -121,12 +119,12 @@ impl UpstreamLink {
         current.filter(|live| live.is_open() && live.is_busy())
     }
 
-    /// Compares what the program is kept from with what rules keep now.
+    /// Compares the guards of the program with the paths that rules hide now.
     pub(super) async fn compare_guards(&self, live: &LiveUpstream) {
         let Some(server) = self.server.upgrade() else {
             return;
         };
-        // A search that fails ends the call with its reason.
+        // An error needs no handling here: `live` searches again, and the call fails with the reason.
         if let Ok(guards) = server.guards(&self.audience).await {
             live.outdated
                 .store(!live.guards.is_same(&guards), Ordering::Release);
@@ -140,8 +138,8 @@ impl UpstreamLink {
         }
     }
 
-    /// The connection, made where there is none or where its program is not kept from what rules keep now, and in use from
-    /// then on. Given up, the try goes on for whoever comes next.
+    /// The open connection, counted as used. Connects if there is none, and restarts an idle program with outdated
+    /// guards. If the caller gives up, the attempt continues.
     pub(super) async fn live(&self, outdated: OutdatedProgram) -> Result<InUse, ToolFailure> {
         let guards = self.guards().await;
         let mut state = Arc::clone(&self.state).lock_owned().await;
@@ -181,13 +179,15 @@ impl UpstreamLink {
         {
             return Err(waiting(state.last.as_ref(), wait));
         }
+        // The attempt runs in a task of its own, which owns the lock of `state`. A caller may give up at any time; the
+        // calls that wait for the same lock then still get the connection that it began.
         let trying = tokio::spawn(async move {
             if let Some(outdated) = state.live.take().filter(|live| live.is_open()) {
                 let why = "the path rules, or the files that they keep, changed";
                 link.log(format!("it is started anew: {why}"));
                 outdated.end().await;
             }
-            // Those who left meanwhile count no more.
+            // Callers that left since the last start no longer count, so that there may be fewer guards.
             let guards = if link.audience.bind() {
                 link.guards().await
             } else {
@@ -234,11 +234,12 @@ impl UpstreamLink {
                 self.watch(&server, &live);
                 live.listen(&self.watched.addresses());
                 if again {
-                    // They may have changed while nobody could hear of it.
+                    // The resources may have changed while there was no connection.
                     let watched = self.watched.addresses().into_iter();
                     watched.for_each(|uri| server.hear(UpstreamNotice::Updated(uri)));
                 }
-                // While the state is locked, so that nobody takes it for idle.
+                // Counted while `state` is locked: `rest_after` takes the same lock, so that it cannot close the new
+                // connection as idle before the call begins.
                 Ok(live.borrow())
             }
             Err(failure) => {
@@ -253,7 +254,7 @@ impl UpstreamLink {
         }
     }
 
-    /// Sees how a connection ends, and that it does where nobody uses it.
+    /// Starts the tasks that handle the end of a connection and close it after `idle_stop`.
     fn watch(&self, server: &Arc<McpUpstream>, live: &Arc<LiveUpstream>) {
         let link = Weak::clone(&self.me);
         let desk = Arc::clone(&live.desk);
@@ -285,7 +286,8 @@ impl UpstreamLink {
                     if link.rest_after(limit).await {
                         return;
                     }
-                    // Whoever wants to hear of a resource may do so for long.
+                    // Subscriptions keep the connection open, often for long, so the next check is a whole period
+                    // later.
                     let is_watched = !link.watched.is_empty();
                     drop(link);
                     if is_watched {
@@ -315,7 +317,8 @@ impl UpstreamLink {
         } else {
             state.failures.saturating_add(1)
         };
-        // A server that forgot a session is there. One that forgets the next one too is left alone for a while.
+        // A server that forgot the session is reachable, so the host reconnects at once. If it forgets the next
+        // session too, the pause applies; otherwise the host would reconnect without end.
         let at_once = proven || (live.desk.is_expired() && state.failures == 1);
         state.next_try = (!at_once).then(|| Instant::now() + pause(state.failures));
         let message = format!("the connection ended: {why}");
@@ -326,7 +329,7 @@ impl UpstreamLink {
             return;
         };
         server.log(message.clone());
-        // A server that is only watched is needed too, although nothing calls it.
+        // Subscriptions need the connection even if there are no calls.
         match server.settings.start == McpStartPolicy::Eager || !self.watched.is_empty() {
             true => {
                 self.show(SourceState::Failing, Some(message));
@@ -336,13 +339,13 @@ impl UpstreamLink {
         }
     }
 
-    /// Why it is not there, where it is tried beside everything else and nobody needs to wait for that.
+    /// The failure of the last attempt, if a background task keeps trying. A listing does not wait in that case.
     pub(super) fn tried_beside(&self) -> Option<ToolFailure> {
         let is_trying = self.trying.load(Ordering::Acquire);
         is_trying.then(|| self.shown().message.map_or_else(not_yet, unreachable))
     }
 
-    /// Tries until it is connected, beside everything else, and then says that there may be tools.
+    /// Tries in the background until it is connected, and then reports changed tools.
     pub(super) fn keep_trying(&self) {
         if self.trying.swap(true, Ordering::AcqRel) {
             return;
@@ -379,7 +382,7 @@ impl UpstreamLink {
         });
     }
 
-    /// A session is over, and hears of nothing any more.
+    /// Removes the subscriptions of a session that ended.
     pub(super) async fn forget(&self, session: &SessionId) {
         let _turn = self.watched.turn().await;
         let unwanted = self.watched.forget(session);
@@ -395,13 +398,13 @@ impl UpstreamLink {
         }
     }
 
-    /// Ends the connection until it is needed again.
+    /// Closes the connection until the next call.
     pub(super) async fn rest(&self) {
         self.rest_after(Duration::ZERO).await;
     }
 
-    /// The same where nobody used it for so long, or waits for its news. `false`: somebody did, or does. A call that begins
-    /// takes the connection while the state is locked, so it is seen here.
+    /// Closes the connection if no call used it for `limit` and it has no subscriptions. `false`: it stays open. A
+    /// call is counted while `state` is locked, so a call that just began counts here.
     async fn rest_after(&self, limit: Duration) -> bool {
         let mut state = self.state.lock().await;
         let in_use = |live: &Arc<LiveUpstream>| {
@@ -421,7 +424,7 @@ impl UpstreamLink {
         true
     }
 
-    /// Ends it for good.
+    /// Closes it for good.
     pub(super) async fn close(&self) {
         let mut state = self.state.lock().await;
         state.closed = true;
@@ -433,7 +436,7 @@ impl UpstreamLink {
         }
     }
 
-    /// A call was answered.
+    /// Notes that a call was answered, and ends the pauses.
     pub(super) async fn works(&self, live: &LiveUpstream) {
         if !live.proven.load(Ordering::Relaxed) {
             let mut state = self.state.lock().await;
@@ -445,7 +448,7 @@ impl UpstreamLink {
 
 impl Drop for UpstreamLink {
     fn drop(&mut self) {
-        // Whatever else holds on to the connection lets go of it when it is over.
+        // Tasks may still hold the connection. They let go of it when its router is closed.
         if let Ok(state) = self.state.try_lock()
             && let Some(live) = &state.live
         {
@@ -454,7 +457,7 @@ impl Drop for UpstreamLink {
     }
 }
 
-/// It has neither answered nor failed.
+/// The failure while a server has neither answered nor failed.
 pub(super) fn not_yet() -> ToolFailure {
     unreachable("it has not answered yet; its tools are listed once it does".to_owned())
 }
@@ -472,7 +475,8 @@ fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
     unreachable(message).after_ms(millis)
 }
 
-/// Twice as long with each failure, less a part by chance: servers that failed together do not come back together.
+/// The pause after so many failures: twice as long with each one, less a random part, so that servers that failed
+/// together do not reconnect at the same moment.
 pub(super) fn pause(failures: u32) -> Duration {
     let whole = FIRST_PAUSE
         .saturating_mul(1 << failures.saturating_sub(1).min(16))

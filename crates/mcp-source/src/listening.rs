@@ -1,5 +1,5 @@
-//! What a server without sessions says unasked. It must be asked for, over a stream that stays open: one that is cut is
-//! opened anew, and whatever may have been said meanwhile counts as said.
+//! Unsolicited notices of a server without sessions. The host subscribes to them over a stream that stays open. A
+//! stream that was cut is opened again, and every notice that may have been missed counts as received.
 
 use std::{
     sync::{Arc, Weak},
@@ -16,12 +16,12 @@ use super::{
     live::LiveUpstream,
 };
 
-/// How long a server may take to say that it will tell.
+/// How long a server may take to acknowledge a subscription.
 const ACKNOWLEDGED: Duration = Duration::from_secs(30);
-/// A stream that was open for so long was not cut at once.
+/// A stream that was open for this long was stable, so the pauses start anew.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// Listens to what is wanted now and later, until the connection is over.
+/// Keeps a stream open for the wanted notices until the connection ends.
 pub(super) fn keep(live: &Arc<LiveUpstream>, mut wanted: watch::Receiver<Option<Value>>) {
     let desk = Arc::clone(&live.desk);
     let mut ear = UpstreamSubscriptionKeeper {
@@ -42,15 +42,15 @@ struct UpstreamSubscriptionKeeper {
     live: Weak<LiveUpstream>,
     desk: Arc<McpMessageRouter>,
     stream: Option<UpstreamSubscription>,
-    /// For a while nothing was heard.
+    /// Notices may have been missed.
     missed: bool,
 }
 
-/// How it stands with the stream.
+/// The outcome of a renewal.
 enum SubscriptionRenewal {
-    /// It is what is wanted.
+    /// The stream fits the wanted filter, or none is needed.
     Done,
-    /// It is not, and should be tried again.
+    /// It does not, and the keeper tries again.
     Failed,
 }
 
@@ -85,13 +85,14 @@ impl UpstreamSubscriptionKeeper {
         self.missed = true;
     }
 
-    /// Opens a stream for what is wanted. The one before is heard until this one is acknowledged.
+    /// Opens a stream for the wanted filter.
     async fn renew(&mut self, filter: Option<&Value>) -> SubscriptionRenewal {
         let (Some(filter), Some(live)) = (filter, self.live.upgrade()) else {
             self.stream = None;
             return SubscriptionRenewal::Done;
         };
-        // Notices of the stream before come until this one is open.
+        // The old stream stays open until the server acknowledges the new one, so that no notice falls between the
+        // two.
         let opened = tokio::time::timeout(ACKNOWLEDGED, live.connection.listen(filter)).await;
         if self
             .stream
@@ -110,7 +111,7 @@ impl UpstreamSubscriptionKeeper {
                 }
                 SubscriptionRenewal::Done
             }
-            // It has no such thing, and will not have it later.
+            // The server does not support subscriptions, so another attempt is useless.
             Ok(Err(McpRequestError::Remote { code: -32601, .. })) => SubscriptionRenewal::Done,
             Ok(Err(_)) | Err(_) => {
                 self.missed |= self.stream.is_none();
@@ -120,7 +121,7 @@ impl UpstreamSubscriptionKeeper {
     }
 }
 
-/// Resolves when the stream is cut. Without a stream, never.
+/// Resolves when the stream is cut; without a stream, never.
 async fn cut(stream: &mut Option<UpstreamSubscription>) {
     match stream {
         Some(stream) => stream.end_reached().await,
@@ -128,8 +129,8 @@ async fn cut(stream: &mut Option<UpstreamSubscription>) {
     }
 }
 
-/// What a server may have said while nobody listened. It may have been replaced by another one, so its tools are looked at
-/// in any case.
+/// The notices that may have been missed. Another server may have taken its place in the meantime, so the tools are
+/// always listed again.
 fn said_meanwhile(filter: &Value) -> Vec<UpstreamNotice> {
     let mut said = vec![UpstreamNotice::Tools];
     for (field, told) in [

@@ -1,4 +1,4 @@
-//! What a server offers, as the catalog and the operator are told of it.
+//! A server's offers: declarations for the catalog, problems for the operator.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,7 +14,8 @@ use super::{
     manifest::{DefinitionHoldReason, UpstreamManifest},
 };
 
-/// A tool that is kept back: its name and why, and nothing of what its server says of it.
+/// The declaration of a tool that is kept back: its name and the reason. It contains no text of the server, because a
+/// model reads declarations before any decision about a call.
 fn kept_back(id: &ToolId, what: &str) -> Declaration {
     let mut declaration = Declaration::new(id.clone(), "");
     declaration.kind = ToolKind::Mcp;
@@ -24,24 +25,23 @@ fn kept_back(id: &ToolId, what: &str) -> Declaration {
     declaration
 }
 
-/// How many problems with single tools are told.
+/// The most problems with single tools that are reported.
 const PROBLEMS: usize = 100;
 
-/// What a server offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamListing {
     pub(super) declarations: Vec<Declaration>,
-    /// What a call of each tool asks of the server.
+    /// The request that a call of each tool becomes.
     pub(super) targets: HashMap<ToolId, McpCallTarget>,
     pub(super) problems: Vec<SourceProblem>,
     pub(super) quarantined: Vec<QuarantinedDefinition>,
     pub(super) companions: Arc<SourceCompanions>,
 }
 
-/// What a call asks of the server.
+/// The request that a call becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum McpCallTarget {
-    /// A tool, by its name there.
+    /// A tool, by its native name.
     Tool(String),
     /// `resources/read`.
     Read,
@@ -49,12 +49,12 @@ pub(super) enum McpCallTarget {
     Prompt,
     /// `completion/complete`.
     Complete,
-    /// To be told of changes, or no longer.
+    /// Subscribe to a resource (`true`), or unsubscribe.
     Subscribe(bool),
 }
 
 impl UpstreamListing {
-    /// From what was accepted. `problems`: what was met while it was read.
+    /// Builds the listing from a manifest. `problems`: those of the fetch.
     pub(super) fn of(
         server: &McpServer,
         manifest: &UpstreamManifest,
@@ -62,7 +62,7 @@ impl UpstreamListing {
     ) -> Self {
         let mut listing = Self::default();
         let namespace = namespace(&server.name);
-        // What was kept may be older than the operator's wishes.
+        // The manifest may be older than the operator's `allow` and `deny` lists.
         for definition in manifest
             .offered()
             .filter(|definition| server.wants(&definition.name))
@@ -188,7 +188,7 @@ impl UpstreamListing {
     }
 }
 
-/// Problems as an operator can bear to read them.
+/// Limits problems to a number that an operator can read.
 fn told(mut problems: Vec<SourceProblem>, server: &str) -> Vec<SourceProblem> {
     let more = problems.len().saturating_sub(PROBLEMS);
     if more > 0 {
@@ -203,7 +203,7 @@ fn told(mut problems: Vec<SourceProblem>, server: &str) -> Vec<SourceProblem> {
 struct Companion {
     name: &'static str,
     about: &'static str,
-    /// The first is required.
+    /// Names with types. The first argument is required.
     arguments: &'static [(&'static str, &'static str)],
 }
 
@@ -237,8 +237,9 @@ const UNSUBSCRIBE: Companion = Companion {
     arguments: &[("uri", "string")],
 };
 
-/// Objects of a list beside tools: each with its key, without hidden characters. Those whose key has some are left out: it
-/// would be another one without them, and nobody sees what is asked for with them.
+/// The entries of a list other than tools, without hidden characters. An entry with hidden characters in its key is
+/// left out: without them the key would name another object, and with them a reader could not see which object a call
+/// requests.
 pub(super) fn objects(list: Vec<Value>, key: &str) -> Vec<Value> {
     let usable = |object: &Value| {
         object

@@ -1,4 +1,4 @@
-//! A server that answers: its connection, and the program behind it where there is one.
+//! A connected server, with its program if it has one.
 
 use std::{
     sync::{
@@ -22,38 +22,38 @@ use super::{
     process::Program,
 };
 
-/// How long a server may take to say goodbye.
+/// How long a server may take to close its connection.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// Calls in a row that were stopped while the server said nothing at all; then it is asked whether it still lives.
+/// After so many stopped calls in a row without any message of the server, the host checks that it still answers.
 const UNHEARD: u32 = 3;
-/// How long it may take to answer that.
+/// How long the answer to a request of the host's own may take.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
-/// A connection in use.
 pub(super) struct LiveUpstream {
     pub(super) connection: McpConnection,
     pub(super) desk: Arc<McpMessageRouter>,
     program: Option<Program>,
-    /// What the program is kept from.
+    /// The paths that the program's sandbox hides.
     pub(super) guards: PathGuards,
-    /// It is kept from other paths than the rules tell now, as far as somebody looked.
+    /// The rules hide other paths now, according to the last comparison.
     pub(super) outdated: AtomicBool,
-    /// Calls under way.
+    /// The number of calls that use it.
     pub(super) busy: AtomicUsize,
     /// When the last call ended.
     used: Mutex<Instant>,
-    /// A call was answered, so it is worth another start at once.
+    /// A call was answered, so a lost connection is renewed without a pause.
     pub(super) proven: AtomicBool,
     unheard: AtomicU32,
     messages: AtomicU64,
-    /// What is to be asked for of what the server says unasked. `None`: nothing, or nothing must be asked for.
+    /// The filter of the subscription stream. `None`: there is nothing to subscribe to, or the revision has no such
+    /// streams.
     wanted: watch::Sender<Option<Value>>,
     /// Its place among the connections of its server.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// Starts what has to be started, and connects. For a server whose revision is not known both are tried; a program that
-/// does not survive the first question is started anew for the other.
+/// Starts the program if there is one, and connects. If the revision of a program is unknown, both are tried; a
+/// program that does not survive the first request is started again for the other revision.
 pub(super) async fn start(
     server: &McpServer,
     children: Option<&Children>,
@@ -70,6 +70,8 @@ pub(super) async fn start(
     };
     let opened = match (&server.transport, era) {
         (McpTransport::Stdio(_), McpProtocolEra::Auto) => {
+            // An older program may exit at `server/discover`, or never answer it. The first attempt gets 60 % of the
+            // time, so that at least 40 % is left for a new process and `initialize`.
             let began = Instant::now();
             match starting
                 .attempt(McpProtocolEra::Auto, whole.mul_f64(0.6))
@@ -120,7 +122,6 @@ struct ServerStart<'a> {
     told: &'a Arc<dyn Fn(UpstreamNotice) + Send + Sync>,
 }
 
-/// One that answered.
 struct OpenedConnection {
     connection: McpConnection,
     desk: Arc<McpMessageRouter>,
@@ -181,7 +182,7 @@ impl ServerStart<'_> {
 }
 
 fn not_connected(error: &McpConnectError, program: Option<&str>) -> ToolFailure {
-    // A program that ended by itself says more than the handshake that it broke.
+    // If the program ended by itself, its exit code and last lines explain more than the failed handshake.
     let message = match program {
         Some(told) if !told.starts_with("the host ended") => format!("{error}; {told}"),
         Some(_) | None => error.to_string(),
@@ -199,7 +200,7 @@ fn not_connected(error: &McpConnectError, program: Option<&str>) -> ToolFailure 
 }
 
 impl LiveUpstream {
-    /// With the place that it takes until it is gone.
+    /// Holds a place among the connections of its server until it is dropped.
     pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
         Self {
             _place: Some(place),
@@ -207,7 +208,7 @@ impl LiveUpstream {
         }
     }
 
-    /// What confines its program.
+    /// The sandbox of its program.
     pub(super) fn applied(&self) -> Option<&AppliedSandbox> {
         self.program.as_ref().map(Program::applied)
     }
@@ -216,12 +217,11 @@ impl LiveUpstream {
         self.desk.is_open()
     }
 
-    /// Whether a call uses it.
     pub(super) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire) > 0
     }
 
-    /// How long nobody has used it.
+    /// How long no call has used it.
     pub(super) fn idle(&self) -> Duration {
         match self.busy.load(Ordering::Acquire) {
             0 => self.used.lock().elapsed(),
@@ -229,20 +229,20 @@ impl LiveUpstream {
         }
     }
 
-    /// A call begins; it ends when what this gives is dropped.
+    /// Counts a call as running until the guard is dropped.
     pub(super) fn borrow(self: &Arc<Self>) -> InUse {
         self.busy.fetch_add(1, Ordering::AcqRel);
         InUse(Arc::clone(self))
     }
 
-    /// A call was answered.
+    /// Notes that a call was answered.
     pub(super) fn works(&self) {
         self.proven.store(true, Ordering::Relaxed);
         self.unheard.store(0, Ordering::Relaxed);
     }
 
-    /// A call was stopped before it was answered. A server that is silent through some of these and does not answer a
-    /// plain question either is stuck, and its connection ends.
+    /// Notes that a call was stopped before its answer. A server is stuck if it sends no message during several such
+    /// calls and then leaves a plain request unanswered; its connection ends.
     pub(super) fn stopped_waiting(self: &Arc<Self>) {
         let heard = self.desk.messages();
         if self.messages.swap(heard, Ordering::AcqRel) != heard {
@@ -272,8 +272,7 @@ impl LiveUpstream {
         });
     }
 
-    /// What must be said once to a server that just connected. `false`: it left something of that unanswered, and was
-    /// told no more.
+    /// Sends the first requests of a new connection. `false`: one stayed unanswered, and the rest were not sent.
     pub(super) async fn introduce(&self, watched: &[String]) -> bool {
         let facts = &self.connection.facts;
         for uri in watched.iter().filter(|_| !facts.stateless) {
@@ -292,7 +291,7 @@ impl LiveUpstream {
         true
     }
 
-    /// Tells a server with sessions what nobody wants to hear of any more.
+    /// Withdraws subscriptions from a server with sessions.
     pub(super) async fn unsubscribe(&self, uris: &[String]) {
         for uri in uris {
             if !self
@@ -304,14 +303,14 @@ impl LiveUpstream {
         }
     }
 
-    /// Whether a request of the host's own is answered soon, whatever the answer is.
+    /// Whether a request of the host's own gets an answer in time; an error is an answer too.
     async fn is_answered(&self, method: &str, params: Value) -> bool {
         let params = params.as_object().cloned().unwrap_or_default();
         let asked = self.connection.request(method, params, Map::new(), None);
         tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok()
     }
 
-    /// Listens to a server without sessions from now on, to what it says of these resources too.
+    /// Opens the subscription stream of a server without sessions, for its lists and these resources.
     pub(super) fn listen(self: &Arc<Self>, uris: &[String]) {
         self.want(uris);
         if self.connection.facts.stateless {
@@ -319,12 +318,12 @@ impl LiveUpstream {
         }
     }
 
-    /// Wants to hear of these resources, and of no others.
+    /// Replaces the watched resources.
     pub(super) fn want(&self, uris: &[String]) {
         self.wanted.send_replace(self.interests(uris));
     }
 
-    /// What is asked for. `None`: nothing.
+    /// The filter of the subscription stream.
     fn interests(&self, uris: &[String]) -> Option<Value> {
         let offers = |pointer: &str| {
             self.connection.facts.capabilities.pointer(pointer) == Some(&Value::Bool(true))
@@ -345,7 +344,7 @@ impl LiveUpstream {
         (self.connection.facts.stateless && !filter.is_empty()).then_some(Value::Object(filter))
     }
 
-    /// Ends it and everything behind it; returns when that is done.
+    /// Closes the connection and ends the program; returns when both have ended.
     pub(super) async fn end(&self) {
         self.connection.close(FAREWELL).await;
         if let Some(program) = &self.program {
@@ -354,7 +353,7 @@ impl LiveUpstream {
     }
 }
 
-/// A connection that a call uses.
+/// Counts a call on a connection.
 pub(super) struct InUse(pub(super) Arc<LiveUpstream>);
 
 impl std::ops::Deref for InUse {
@@ -367,6 +366,8 @@ impl std::ops::Deref for InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
+        // The time is set before the count falls. In the other order, an idle check in between would read the time of
+        // an earlier call and could close the connection too early.
         *self.0.used.lock() = Instant::now();
         self.0.busy.fetch_sub(1, Ordering::AcqRel);
     }

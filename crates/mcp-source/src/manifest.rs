@@ -1,5 +1,5 @@
-//! What was accepted of a server, from one life of the host to the next: whole definitions, so that a server that is not
-//! running can be listed, and a change can be shown.
+//! The accepted definitions of a server, stored across restarts of the host. Definitions are stored whole, so that the
+//! host can list a server that is not running, and show a change.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,30 @@ use similar::TextDiff;
 
 use super::{McpNewToolPolicy, McpProtocolEra, clean, definition::Definition};
 
-/// The longest diff that is kept and shown.
+/// The longest diff, in bytes.
 const DIFF: usize = 64 * 1024;
-/// How many definitions are remembered at most, those of tools that went away included.
+/// With more definitions than this, those of removed tools are dropped.
 const REMEMBERED: usize = 20_000;
-/// The form of the text.
+/// The version of the stored form.
 const VERSION: u64 = 1;
-/// The word for the revision with sessions.
+/// The stored name of the revision with sessions.
 const SESSIONS: &str = "sessions";
 
-/// Accepted definitions of one server, and what is beside them.
+/// The accepted and the held definitions of one server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct UpstreamManifest {
     /// By native name.
     pub(super) tools: BTreeMap<String, PinnedDefinition>,
     /// Kept back, by native name.
     pub(super) held: BTreeMap<String, Definition>,
-    /// What it offers beside tools, as last seen: MCP's capabilities and objects.
+    /// Its capabilities, resources, templates and prompts, as last seen.
     pub(super) beside: Value,
-    /// The revision that it was found to speak.
+    /// The revision that it spoke.
     pub(super) era: Option<McpProtocolEra>,
     /// The order in which the server lists its tools.
     pub(super) order: Vec<String>,
 }
 
-/// An accepted definition.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PinnedDefinition {
     pub(super) definition: Definition,
@@ -41,7 +40,7 @@ pub(super) struct PinnedDefinition {
     pub(super) present: bool,
 }
 
-/// Why what was kept cannot be read.
+/// Why a stored manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpstreamManifestError {
     #[error("it is no JSON: {0}")]
@@ -57,9 +56,9 @@ pub(super) enum UpstreamManifestError {
 /// Why a definition is kept back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DefinitionHoldReason {
-    /// It was never seen.
+    /// The host never saw it.
     New,
-    /// It is not what was accepted.
+    /// It differs from the accepted one.
     Changed,
 }
 
@@ -73,7 +72,7 @@ impl DefinitionHoldReason {
 }
 
 impl UpstreamManifest {
-    /// What becomes of it when a server lists this now. `known`: there was one before.
+    /// The manifest after a server listed `now`. `known`: a manifest existed before.
     pub(super) fn updated(
         &self,
         known: bool,
@@ -103,6 +102,8 @@ impl UpstreamManifest {
                     pinned.definition = definition;
                 }
                 None if take_new => next.pin(definition),
+                // A changed definition is held under every policy. The accepted one stays pinned beside it: the diff
+                // needs it, and a server that returns to the accepted text is offered again without an operator.
                 Some(_) | None => {
                     next.held.insert(definition.name.clone(), definition);
                 }
@@ -126,7 +127,7 @@ impl UpstreamManifest {
         );
     }
 
-    /// Takes a definition that was kept back. Whether there was one.
+    /// Accepts a held definition. Returns whether there was one.
     pub(super) fn accept(&mut self, native: &str) -> bool {
         let Some(definition) = self.held.remove(native) else {
             return false;
@@ -135,7 +136,6 @@ impl UpstreamManifest {
         true
     }
 
-    /// Why a tool is kept back.
     pub(super) fn change(&self, native: &str) -> DefinitionHoldReason {
         if self.tools.contains_key(native) {
             DefinitionHoldReason::Changed
@@ -144,7 +144,7 @@ impl UpstreamManifest {
         }
     }
 
-    /// What is different about a definition that is kept back.
+    /// The difference between the accepted and the held definition.
     pub(super) fn diff(&self, native: &str) -> String {
         let Some(held) = self.held.get(native) else {
             return String::new();
@@ -164,7 +164,7 @@ impl UpstreamManifest {
         clean::shortened(&text, DIFF)
     }
 
-    /// The accepted definitions of tools that are there, in the server's order.
+    /// The accepted definitions of tools that the server still lists, in its order.
     pub(super) fn offered(&self) -> impl Iterator<Item = &Definition> {
         let usable = |name: &String| {
             let pinned = self.tools.get(name).filter(|pinned| pinned.present)?;
@@ -173,7 +173,7 @@ impl UpstreamManifest {
         self.order.iter().filter_map(usable)
     }
 
-    /// As it is kept.
+    /// The stored form.
     pub(super) fn text(&self) -> String {
         let tools: Map<String, Value> = self
             .tools
@@ -188,7 +188,7 @@ impl UpstreamManifest {
             .iter()
             .map(|(name, definition)| (name.clone(), json!(definition.fields)))
             .collect();
-        // The newer revision is not remembered: whoever speaks it is asked for it first.
+        // Only the older revision is stored: the host tries the newer one first in any case.
         let era = (self.era == Some(McpProtocolEra::Sessions)).then_some(SESSIONS);
         let all = json!({
             "version": VERSION, "era": era, "order": self.order, "tools": tools, "held": held,
@@ -197,7 +197,7 @@ impl UpstreamManifest {
         all.to_string()
     }
 
-    /// Reads what was kept.
+    /// Reads the stored form.
     pub(super) fn read(text: &str) -> Result<Self, UpstreamManifestError> {
         let Value::Object(mut all) = serde_json::from_str(text)? else {
             return Err(UpstreamManifestError::Form);
@@ -220,7 +220,8 @@ impl UpstreamManifest {
                 name: name.clone(),
                 fields,
             };
-            // Computed anew: the definition is what counts, and a digest beside it could be edited.
+            // The digest is computed from the definition. A stored digest could be edited to match a definition that
+            // no operator accepted.
             let digest = definition.digest();
             let present = kept["present"].as_bool().unwrap_or(true);
             manifest.tools.insert(

@@ -1,4 +1,4 @@
-//! A server's answer as the end of a call, and a missing one as what can truthfully be said of it.
+//! The result of a call from a server's answer, and the failure of a call without an answer.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::{
 pub(super) const NOT_SENT: &str = "not_sent";
 /// The most pieces of one result.
 const PIECES: usize = 1_000;
-/// The longest that is repeated of a server's complaint.
+/// The longest error text of a server that is repeated.
 const LONGEST: usize = 4 * 1024;
 
 /// The result of `tools/call`.
@@ -45,7 +45,7 @@ pub(super) fn of_tool(answer: Value) -> Result<ToolOutput, ToolFailure> {
     })
 }
 
-/// The result of a request that is no tool's, whole.
+/// The result of a request other than `tools/call`, whole.
 pub(super) fn of_request(answer: Value) -> Result<ToolOutput, ToolFailure> {
     let Value::Object(mut answer) = answer else {
         return Err(unreadable("it is no object"));
@@ -66,7 +66,7 @@ fn meta(answer: &mut Map<String, Value>) -> Option<Box<Map<String, Value>>> {
     }
 }
 
-/// A piece of content. One of a kind that nobody knows is shown as it came.
+/// A piece of content. A piece of an unknown kind is shown as JSON.
 fn content(mut piece: Value) -> ResultContent {
     let kind = piece["type"].as_str().unwrap_or_default().to_owned();
     let size = piece["size"].as_u64();
@@ -120,8 +120,8 @@ fn content(mut piece: Value) -> ResultContent {
     read
 }
 
-/// Texts that a model reads get their control and other hidden characters written out, as those of the native tools
-/// do. Bytes, types and addresses are a program's and stay.
+/// Writes out control and other hidden characters in texts that a model reads, as native tools do. Bytes, types and
+/// addresses are for programs and stay unchanged.
 fn write_out_hidden(content: &mut ResultContent) {
     let write_out = |text: &mut String, shown: fn(&str) -> Cow<'_, str>| {
         if let Cow::Owned(written_out) = shown(text) {
@@ -160,7 +160,7 @@ fn unreadable(why: &str) -> ToolFailure {
         .hint("the call may have taken effect")
 }
 
-/// Why there is no answer, as the caller should know it.
+/// The failure of a request without an answer, as the caller gets it.
 pub(super) fn failure(error: McpRequestError, server: &str) -> ToolFailure {
     match error {
         McpRequestError::Remote {

@@ -1,4 +1,5 @@
-//! The program of an MCP server: started by the launcher, heard on its standard error, and ended with all it started.
+//! The program of an MCP server. The launcher starts it, its standard error goes to the operator, and its end takes
+//! all processes that it started with it.
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
@@ -19,14 +20,13 @@ use super::{McpProgram, clean, desk::McpMessageRouter};
 
 /// How long a program may take to end once its input is closed.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
-/// How long what it wrote is awaited after its end.
+/// How long its remaining output is awaited after its end.
 const DRAIN: Duration = Duration::from_millis(200);
-/// How much of its standard error is kept for the story of its end.
+/// How much of its standard error the report of its end repeats.
 const LAST_WORDS: usize = 2000;
-/// The longest line of standard error that is told.
+/// The longest line of standard error that is logged.
 const LINE: usize = 2000;
 
-/// A program that runs.
 pub(super) struct Program {
     applied: AppliedSandbox,
     end: mpsc::UnboundedSender<Duration>,
@@ -34,7 +34,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it, kept from what `guards` tells. Its end is the end of the desk.
+    /// Starts it with the paths of `guards` hidden. Its end also ends the connection.
     pub(super) async fn start(
         program: &McpProgram,
         children: &Children,
@@ -62,18 +62,19 @@ impl Program {
         Ok((Self { applied, end, gone }, reading, writing))
     }
 
-    /// What confines it.
+    /// The sandbox that confines it.
     pub(super) fn applied(&self) -> &AppliedSandbox {
         &self.applied
     }
 
-    /// Ends it and everything it started, with so much time to clean up; returns when that is done.
+    /// Ends it and all processes that it started, with this much time to clean up. Returns the report of the end when
+    /// that is done.
     pub(super) async fn end(&self, patience: Duration) -> Option<Arc<str>> {
         let _ = self.end.send(patience);
         self.ended().await
     }
 
-    /// How it ended, when it has.
+    /// Waits for its end, and returns the report of it.
     pub(super) async fn ended(&self) -> Option<Arc<str>> {
         let mut gone = self.gone.clone();
         gone.wait_for(Option::is_some)
@@ -83,7 +84,7 @@ impl Program {
     }
 }
 
-/// What the program sees beside the system's own directories.
+/// The paths that the program sees beside the system's own directories.
 pub(super) fn sight(
     program: &McpProgram,
     children: &Children,
@@ -104,8 +105,8 @@ pub(super) fn sight(
         access: ResourceAccess::Write,
     });
     sight.roots.extend(writable);
-    // The program and the scripts it is started with must be readable, wherever they lie. What lies in a root is that
-    // already, and would no longer be writable.
+    // The program and the scripts of its command line must be readable, wherever they are. A file inside a root is
+    // readable already; listed here too, it would no longer be writable.
     for path in program.named_files() {
         let outside = |path: &Path| !sight.roots.iter().any(|root| path.starts_with(&root.path));
         let found = [Some(path.to_owned()), path.canonicalize().ok()];
@@ -138,14 +139,15 @@ fn child(
 ) -> ChildProcessSpec {
     let mut argv: Vec<OsString> = vec![program.command.clone().into()];
     argv.extend(program.args.iter().map(OsString::from));
-    // The operator's own values for this very program: no name is refused.
+    // The operator set these values for this very program, so no name is refused.
     let mut environment = children.settings().environment.with([]).unwrap_or_default();
     environment.retain(|(name, _)| !program.environment.contains_key(&*name.to_string_lossy()));
     let own = program.environment.iter();
     environment.extend(own.map(|(name, value)| (name.into(), value.reveal().into())));
     let confines = children.program_confines(program.profile, sight, guards);
     let workspace = children.workspace().path();
-    // Of the workspace there is nothing, and so no folder either, where the program sees nothing in it.
+    // If the program sees no part of the workspace, the workspace folder does not exist in its sandbox and cannot be
+    // the working directory.
     let is_there = program.reads.is_none()
         || sight
             .roots
@@ -184,7 +186,7 @@ async fn keep(
         tokio::select! {
             () = &mut heard, if !silent => silent = true,
             ended = process.wait() => break Some(ended),
-            // The connection is over: its input is closed, or it cannot be borne any longer.
+            // The connection is over: the host closed it, the program closed its output, or the server broke a limit.
             () = desk.fell_silent() => {
                 let patience = if desk.is_closing() { LAST_MOMENT } else { DRAIN };
                 break timeout(patience, process.wait()).await.ok();
@@ -195,7 +197,7 @@ async fn keep(
             }
         }
     };
-    // What it left running goes with it.
+    // This also ends the processes that the program left running.
     let killed = process.kill().await;
     if !silent {
         let _ = timeout(DRAIN, heard).await;
@@ -205,7 +207,7 @@ async fn keep(
     let _ = gone.send(Some(told.into()));
 }
 
-/// Hears standard error: its lines for the operator, the last of them for the story of its end.
+/// Logs standard error for the operator, and keeps its end for the report.
 async fn hear(stderr: Option<Receiver>, desk: &McpMessageRouter, words: &Mutex<Vec<u8>>) {
     let Some(mut stderr) = stderr else { return };
     let mut buffer = vec![0; 8 << 10];

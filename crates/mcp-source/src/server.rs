@@ -1,4 +1,4 @@
-//! One MCP server, as the host knows it: what was accepted of it, what it offers now, and the ways to it.
+//! One MCP server: its accepted definitions, its current listing and its connections.
 
 mod health;
 mod stale;
@@ -34,54 +34,54 @@ use super::{
 };
 use stale::Stale;
 
-/// How long changes that a server tells are gathered before the host is told of them.
+/// How long change notices of a server are collected into one notice for the host.
 const GATHERED: Duration = Duration::from_millis(200);
 
-/// How long whoever lists waits for a server; less than a host waits for any source. A slower one joins in later.
+/// How long a listing waits for a server; less than the host waits for any source. The tools of a slower server are
+/// added later.
 const LISTED_WITHIN: Duration = Duration::from_secs(25);
 
-/// How many connections, and programs behind them, one server has at most.
+/// The most connections to one server, each with a program of its own if the server is one.
 const PLACES: usize = 64;
 
-/// One server.
 pub(super) struct McpUpstream {
     me: Weak<Self>,
     pub(super) settings: McpServer,
     pub(super) children: Option<Children>,
     pins: Arc<dyn PinStore>,
     pub(super) feed: OnceLock<SourceFeed>,
-    /// What was accepted; `None` while it was not read yet.
+    /// The accepted definitions. `None`: not read yet.
     manifest: tokio::sync::Mutex<Option<LoadedManifest>>,
     listing: Mutex<Arc<UpstreamListing>>,
-    /// The list that the host has is not what the server offers.
+    /// The server announced a change that was not compared yet.
     stale: AtomicBool,
-    /// Whoever compares does so alone; others wait and use what came of it.
+    /// Held during a comparison. Other calls wait and use its outcome.
     comparing: tokio::sync::Mutex<()>,
     other_resources: AtomicBool,
     other_prompts: AtomicBool,
     telling: AtomicBool,
     era: Mutex<Option<McpProtocolEra>>,
-    /// The way for everybody, and to the list.
+    /// The connection that sessions share; listings use it too.
     pub(super) link: Arc<UpstreamLink>,
     sessions: Mutex<HashMap<SessionId, Arc<UpstreamLink>>>,
     places: Arc<Semaphore>,
     closed: AtomicBool,
 }
 
-/// The code of a server that a person must look at first.
+/// The problem code of a server that an operator must repair before it can be used.
 const SETUP_REQUIRED: &str = "setup_required";
 
-/// A manifest, and whether it was ever kept.
+/// A manifest. `known`: one was stored before.
 #[derive(Clone, Default)]
 struct LoadedManifest {
     manifest: UpstreamManifest,
     known: bool,
-    /// It was read from a server in this life of the host.
+    /// This process compared it with the running server.
     fresh: bool,
-    /// What was odd about what was read.
+    /// The problems of the last fetch.
     problems: Vec<SourceProblem>,
-    /// Why nobody can tell what was accepted. Nothing of the server is taken, and nothing is written, until a person has
-    /// looked at it.
+    /// Why the accepted definitions cannot be read. Until an operator repairs them, the host offers no tool of the
+    /// server and stores no manifest.
     unreadable: Option<String>,
 }
 
@@ -126,12 +126,12 @@ impl McpUpstream {
         }
     }
 
-    /// A line for the operator.
+    /// Logs a line for the operator.
     pub(super) fn log(&self, line: String) {
         self.notify(SourceNotice::Log(line));
     }
 
-    /// The host should list again, soon and once.
+    /// Asks the host to list again. Requests within [`GATHERED`] become one.
     pub(super) fn tools_changed(&self) {
         if self.telling.swap(true, Ordering::AcqRel) {
             return;
@@ -145,7 +145,7 @@ impl McpUpstream {
         });
     }
 
-    /// What a server says beside any call.
+    /// Handles a notice that belongs to no call.
     pub(super) fn hear(&self, told: UpstreamNotice) {
         match told {
             UpstreamNotice::Line(line) => self.log(line),
@@ -153,7 +153,8 @@ impl McpUpstream {
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
             }
-            // Told on once the new list is there.
+            // `compare` forwards this notice after the new listing is in place. A client that reacted earlier would
+            // read the old list.
             UpstreamNotice::Resources => {
                 self.other_resources.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
@@ -168,7 +169,7 @@ impl McpUpstream {
         }
     }
 
-    /// Connects, and compares what is there with what was accepted.
+    /// Connects, and compares the server's definitions with the accepted ones.
     pub(super) async fn start(
         &self,
         watched: &[String],
@@ -196,7 +197,8 @@ impl McpUpstream {
         let live = match started {
             Ok(live) => live.at(place),
             Err(failure) => {
-                // It may have become another version of itself.
+                // The server may have changed its revision, for example after an upgrade, so the next attempt tries
+                // both.
                 *self.era.lock() = None;
                 return Err(failure);
             }
@@ -206,7 +208,8 @@ impl McpUpstream {
         } else {
             McpProtocolEra::Sessions
         };
-        // One that speaks the newer revision may be asked for either.
+        // Only the older revision is remembered. `Auto` tries the newer one first, so a newer server needs no memory,
+        // and a server that was upgraded is recognized at its next start.
         *self.era.lock() = Some(found).filter(|era| *era == McpProtocolEra::Sessions);
         let patience = self.settings.connect_timeout;
         if !tokio::time::timeout(patience, live.introduce(watched))
@@ -228,10 +231,10 @@ impl McpUpstream {
         Err(failure)
     }
 
-    /// Reads what was kept, once.
+    /// Reads the stored manifest once, and again after a failure.
     async fn load(&self) {
         let mut manifest = self.manifest.lock().await;
-        // What could not be read may have been mended since.
+        // An operator may have repaired a manifest that could not be read.
         if manifest
             .as_ref()
             .is_some_and(|kept| kept.unreadable.is_none())
@@ -250,7 +253,9 @@ impl McpUpstream {
                     Some(format!("the accepted definitions are damaged: {why}")),
                 ),
             },
-            // Nothing is taken on first sight that may have been refused before.
+            // A manifest that cannot be read counts as known and empty. If it counted as unknown, the policy
+            // `FirstUse` would accept every definition of the next listing, among them definitions that were kept back
+            // before the damage.
             Ok(Err(error)) => (Some(UpstreamManifest::default()), Some(error.to_string())),
             Err(error) => (Some(UpstreamManifest::default()), Some(error.to_string())),
         };
@@ -281,14 +286,16 @@ impl McpUpstream {
             .and_then(|kept| kept.unreadable.clone())
     }
 
-    /// Lists a server, and keeps what is accepted of it.
+    /// Fetches the server's definitions, stores the updated manifest and replaces the listing.
     async fn compare(&self, live: &LiveUpstream) -> Result<(), ToolFailure> {
         let mut mark = Stale::begin(&self.stale);
         let fetched = fetch::everything(&live.connection, &self.settings).await;
         let fetched =
             fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
         let mut manifest = self.manifest.lock().await;
-        // Stays in its place until the new one is whole. One that is missing says nothing of what was refused before.
+        // The lock is held until the new manifest is stored, so that an `accept` at the same time is not overwritten.
+        // The old manifest stays in place until then, because a timeout can drop this future at each await. A missing
+        // manifest counts as known, for the reason in `load`.
         let kept = manifest.clone().unwrap_or(LoadedManifest {
             known: true,
             ..LoadedManifest::default()
@@ -325,8 +332,8 @@ impl McpUpstream {
         Ok(())
     }
 
-    /// Compares what a connection offers where the server said that it is not what it was. Until that is done nobody knows
-    /// what a tool does.
+    /// Compares again if the server announced a change. Before that, a call could run a tool with a definition that no
+    /// operator accepted.
     pub(super) async fn look_again(&self, live: &LiveUpstream) -> Result<(), ToolFailure> {
         if !self.stale.load(Ordering::Acquire) {
             return Ok(());
@@ -365,7 +372,8 @@ impl McpUpstream {
         }
     }
 
-    /// Keeps a manifest. A problem, where that failed: the next life of the host would know less.
+    /// Stores a manifest. A failure becomes a problem of the source, because the next process would compare with older
+    /// pins.
     async fn keep(&self, manifest: &UpstreamManifest) -> Option<SourceProblem> {
         let pins = Arc::clone(&self.pins);
         let name = self.settings.name.clone();
@@ -383,7 +391,7 @@ impl McpUpstream {
         ))
     }
 
-    /// The tools now. Nothing is started for what is known from before.
+    /// The current listing. A lazy server with known definitions is not started for it.
     pub(super) async fn list(&self) -> Result<Arc<UpstreamListing>, SourceError> {
         self.load().await;
         let failure = match self.link.tried_beside() {
@@ -407,9 +415,10 @@ impl McpUpstream {
         }
     }
 
-    /// Sees to it that the listing is what the server offers, as far as anything must be started for that.
+    /// Brings the listing up to date. Starts a server that this process has not listed yet if its definitions are
+    /// unknown or its policy is eager.
     async fn look(&self) -> Result<(), ToolFailure> {
-        // It is listed with its problem, and not tried again and again.
+        // The listing carries the problem already, and another attempt would fail in the same way.
         if self.unreadable().await.is_some() {
             return Ok(());
         }
@@ -451,7 +460,7 @@ impl McpUpstream {
         }
     }
 
-    /// What most programs miss that end before they answer.
+    /// A hint for a program that ended before it answered: many such programs need the network.
     fn confined(&self) -> Option<String> {
         let McpTransport::Stdio(program) = &self.settings.transport else {
             return None;
@@ -465,12 +474,13 @@ impl McpUpstream {
         }
     }
 
-    /// What was last listed.
     pub(super) fn listing(&self) -> Arc<UpstreamListing> {
         Arc::clone(&self.listing.lock())
     }
 
-    /// Takes definitions that are kept back.
+    /// Accepts definitions that are kept back: of one tool, or of all. `seen`: the digest of the definition that the
+    /// operator read. It binds the acceptance to that text, because the server can change the definition again in the
+    /// meantime.
     pub(super) async fn accept(
         &self,
         tool: Option<&ToolId>,
@@ -483,7 +493,8 @@ impl McpUpstream {
                 reason,
             });
         }
-        // What was kept back in an earlier life of the host is what the operator was shown.
+        // Definitions that an earlier process kept back are in the manifest, and `problems` showed them to the
+        // operator. The server is asked only if there are none.
         let looked = self
             .manifest
             .lock()
@@ -555,7 +566,7 @@ impl McpUpstream {
         Ok(held.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// The way that a session's calls take.
+    /// The connection for the calls of a session.
     pub(super) fn way(&self, session: &SessionId) -> Arc<UpstreamLink> {
         match self.settings.sharing {
             McpSharing::Host => Arc::clone(&self.link),
@@ -569,7 +580,7 @@ impl McpUpstream {
         }
     }
 
-    /// A session ended.
+    /// Closes the connection of a session, or removes its subscriptions from the shared one.
     pub(super) fn leave(&self, session: &SessionId) {
         let own = self.sessions.lock().remove(session);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -585,12 +596,12 @@ impl McpUpstream {
         });
     }
 
-    /// What a call of this tool asks for, now that the server is there.
+    /// The request that a call of this tool becomes, according to the current listing.
     pub(super) fn target(&self, tool: &ToolId) -> Option<McpCallTarget> {
         self.listing().targets.get(tool).cloned()
     }
 
-    /// Ends everything.
+    /// Closes all connections.
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut links: Vec<Arc<UpstreamLink>> =

@@ -1,4 +1,4 @@
-//! What the operator says of one MCP server.
+//! The configuration of MCP servers.
 
 use std::{
     collections::BTreeMap,
@@ -10,39 +10,39 @@ use globset::GlobSet;
 use toolpost_model::{SandboxProfile, Secret, WireNaming};
 use url::Url;
 
-/// One MCP server, as the operator describes it.
+/// The configuration of one MCP server.
 #[derive(Clone, Debug)]
 pub struct McpServer {
     /// The source's name, for records and health, and the namespace of its tools.
     pub name: String,
-    /// How it is reached.
+    /// How the host reaches it.
     pub transport: McpTransport,
-    /// Which revision of the protocol is spoken.
+    /// The protocol revision.
     pub era: McpProtocolEra,
-    /// How its tools are named on the wire.
+    /// The form of its tools' wire names.
     pub naming: WireNaming,
-    /// Who shares a connection.
+    /// Which sessions share a connection.
     pub sharing: McpSharing,
-    /// When it is started.
+    /// When the host starts it.
     pub start: McpStartPolicy,
-    /// What becomes of definitions that were never seen before. Changed ones are always kept back.
+    /// The policy for definitions that the host never saw. Changed ones are always kept back.
     pub new_tools: McpNewToolPolicy,
-    /// Tools that are taken, by their names there. `None`: all.
+    /// The tools to offer, by native name. `None`: all.
     pub allow: Option<GlobSet>,
-    /// Tools that are left out, by their names there.
+    /// The tools to leave out, by native name.
     pub deny: GlobSet,
-    /// How long a first connection and its handshake may take.
+    /// The limit of a connection attempt, with its handshake.
     pub connect_timeout: Duration,
-    /// The deadline of its calls, where nobody says another.
+    /// The default deadline of its calls.
     pub call_timeout: Option<Duration>,
-    /// How long it is kept without a call. `None`: until the host ends.
+    /// How long a connection without calls stays open. `None`: until the host ends.
     pub idle_stop: Option<Duration>,
-    /// The longest message that is read from it.
+    /// The longest message that the host reads from it, in bytes.
     pub max_message: usize,
 }
 
 impl McpServer {
-    /// Whether the operator wants a tool, by its name there.
+    /// Whether the operator's lists include a tool, by native name.
     pub(super) fn wants(&self, native: &str) -> bool {
         self.allow
             .as_ref()
@@ -51,38 +51,39 @@ impl McpServer {
     }
 }
 
-/// How a server is reached.
+/// How the host reaches a server.
 #[derive(Clone, Debug)]
 pub enum McpTransport {
-    /// A program that is started in the launcher's confines and spoken with over its pipes.
+    /// A program in a sandbox, reached over its pipes.
     Stdio(Box<McpProgram>),
     /// Streamable HTTP.
     Http {
         /// The endpoint.
         url: Url,
-        /// Sent with every request: tokens among them, so no header prints itself.
+        /// Headers of every request. They may hold tokens, so their values are secrets.
         headers: BTreeMap<String, Secret>,
     },
 }
 
-/// A program that is an MCP server.
+/// A program that serves MCP.
 #[derive(Clone, Debug)]
 pub struct McpProgram {
-    /// The program: a path, or a name that is looked for on the `PATH` of children.
+    /// The program: a path, or a name to look up on the `PATH` of children.
     pub command: String,
-    /// Its arguments, as they are. No shell reads them.
+    /// Its arguments. No shell interprets them.
     pub args: Vec<String>,
-    /// Where it begins. `None`: in the workspace.
+    /// Its working directory. `None`: the workspace.
     pub directory: Option<PathBuf>,
-    /// What it may do.
+    /// Its sandbox profile.
     pub profile: SandboxProfile,
-    /// Variables with their values, on top of the harmless ones that every child gets. They may be secrets.
+    /// Environment variables, in addition to those of every child. Values may be secrets.
     pub environment: BTreeMap<String, Secret>,
     /// Further files and folders it may read.
     pub readable: Vec<PathBuf>,
     /// Folders beside the workspace that it may write.
     pub writable: Vec<PathBuf>,
-    /// The only files and folders of the workspace and the other roots that it sees: absolute, without links. `None`: all.
+    /// The only files and folders of the workspace and the other roots that it sees: absolute, with links resolved.
+    /// `None`: it sees all of them.
     pub reads: Option<Vec<PathBuf>>,
 }
 
@@ -96,10 +97,10 @@ impl McpProgram {
     }
 }
 
-/// Which revision of the protocol is spoken with a server.
+/// The protocol revision of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpProtocolEra {
-    /// What it answers: the stateless one first, then the one with sessions.
+    /// The host tries the stateless revision first, then the one with sessions.
     #[default]
     Auto,
     /// 2026-07-28, without sessions.
@@ -108,34 +109,35 @@ pub enum McpProtocolEra {
     Sessions,
 }
 
-/// Who shares a connection to a server.
+/// Which sessions share a connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpSharing {
     /// All sessions of the host.
     #[default]
     Host,
-    /// Nobody: each session has its own.
+    /// Each session has a connection of its own.
     Session,
 }
 
-/// When a server is started.
+/// When the host starts a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpStartPolicy {
-    /// At the first call, where its definitions are known from an earlier time; else with the host.
+    /// At the first call if its definitions are known, else with the host.
     #[default]
     Lazy,
-    /// With the host, and again whenever it went away.
+    /// With the host, and again after each lost connection.
     Eager,
 }
 
-/// What becomes of definitions that were never seen before.
+/// The policy for definitions that the host never saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpNewToolPolicy {
-    /// A server that was never seen is taken as it is, since the operator named it. What it adds later is kept back.
+    /// The definitions of a server's first listing are accepted, because the operator named the server. Later
+    /// additions are kept back.
     #[default]
     FirstUse,
-    /// Everything is kept back until somebody accepted it.
+    /// New definitions are kept back until an operator accepts them.
     Ask,
-    /// They are taken. Changed ones are still kept back.
+    /// New definitions are accepted. Changed ones are still kept back.
     Take,
 }

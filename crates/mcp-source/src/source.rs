@@ -13,17 +13,17 @@ use toolpost_sandbox::Launcher;
 
 use super::{McpServer, McpTransport, call, link::UpstreamLink, server::McpUpstream};
 
-/// What an MCP server is made of.
+/// The parts of an [`McpSource`].
 pub struct McpParts {
-    /// What the operator says of it.
+    /// The operator's configuration.
     pub server: McpServer,
-    /// Starts its program, where it is one.
+    /// Starts the server's program. Not needed for HTTP.
     pub launcher: Option<Launcher>,
-    /// What that is started with.
+    /// The settings of the host's child processes.
     pub children: ChildSettings,
-    /// Where that works. A program cannot be started without.
+    /// The workspace. Without it, a program cannot be started.
     pub workspace: Option<Arc<Workspace>>,
-    /// Where its accepted definitions are kept.
+    /// The store of accepted definitions.
     pub pins: Arc<dyn PinStore>,
 }
 
@@ -33,7 +33,7 @@ pub struct McpSource {
 }
 
 impl McpSource {
-    /// From its parts.
+    /// Builds the source from its parts.
     pub fn new(parts: McpParts) -> Self {
         Self {
             server: McpUpstream::new(parts),
@@ -103,7 +103,6 @@ impl Source for McpSource {
     }
 }
 
-/// A server, opened for a session.
 struct McpUpstreamSession {
     server: Arc<McpUpstream>,
     link: Arc<UpstreamLink>,
@@ -111,7 +110,7 @@ struct McpUpstreamSession {
 }
 
 impl McpUpstreamSession {
-    /// Whether rules keep paths from the caller that the server's program must be kept from.
+    /// Whether rules hide paths from the caller that the sandbox of the server's program must hide too.
     fn must_guard(&self) -> bool {
         self.server.must_guard(Some(&self.session.principal))
     }
@@ -134,7 +133,7 @@ impl SourceSession for McpUpstreamSession {
 
     fn prepare_decision<'a>(&'a self, _: &'a ToolId) -> Option<BoxFuture<'a, ()>> {
         let is_bound = self.must_guard() && self.server.guard_lack().is_none();
-        // One that nobody uses is started anew before the call, if need be.
+        // An idle program needs no comparison here: if its guards are outdated, the call restarts it.
         let live = self.link.busy().filter(|_| is_bound)?;
         Some(Box::pin(
             async move { self.link.compare_guards(&live).await },
@@ -168,7 +167,7 @@ impl SourceSession for McpUpstreamSession {
     }
 
     fn sandbox(&self, _: &ToolId, _: &CallInput, _: Option<SandboxProfile>) -> Option<SandboxPlan> {
-        // The process is there before the call, so what an operator says of one tool cannot narrow it.
+        // The process runs before the call, so a profile for a single tool cannot narrow its sandbox.
         self.server.plan()
     }
 

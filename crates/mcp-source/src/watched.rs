@@ -1,29 +1,30 @@
-//! The resources whose changes are wanted over one way to a server, and by which sessions.
+//! The resource subscriptions of the sessions on one link.
 
 use std::collections::{BTreeMap, HashSet};
 
 use parking_lot::Mutex;
 use toolpost_model::{ErrorClass, SessionId, ToolFailure};
 
-/// How many addresses are watched at most.
+/// The most watched addresses.
 const ADDRESSES: usize = 1_024;
 
-/// The addresses, and who wants to hear of each. Wishes are not counted: a session wants an address or it does not, and
-/// takes back nothing but its own.
+/// The watched addresses with their sessions. Subscriptions are not counted: a session has one for an address or it
+/// has none, and it can remove only its own.
 #[derive(Default)]
 pub(super) struct WatchedResources {
     wishes: Mutex<BTreeMap<String, HashSet<SessionId>>>,
-    /// What is told to the server goes one by one: a word that overtakes another would undo it.
+    /// Subscription requests go to the server one at a time. If two overtook each other, the server's state would
+    /// differ from this map.
     telling: tokio::sync::Mutex<()>,
 }
 
 impl WatchedResources {
-    /// Waits for the turn to change something.
+    /// Waits for the turn to change subscriptions.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.telling.lock().await
     }
 
-    /// Whether nobody wants this one yet. `Err`: there is no room for it.
+    /// Whether no session watches this address yet. `Err`: the limit is reached.
     pub(super) fn is_first(&self, uri: &str) -> Result<bool, ToolFailure> {
         let wishes = self.wishes.lock();
         if wishes.contains_key(uri) {
@@ -40,7 +41,7 @@ impl WatchedResources {
             .untouched())
     }
 
-    /// A session wants it.
+    /// Adds a subscription of a session.
     pub(super) fn add(&self, session: &SessionId, uri: &str) {
         self.wishes
             .lock()
@@ -49,7 +50,7 @@ impl WatchedResources {
             .insert(session.clone());
     }
 
-    /// A session wants it no longer. Whether that was the last one that did.
+    /// Removes a subscription of a session. Returns whether it was the last one for the address.
     pub(super) fn remove(&self, session: &SessionId, uri: &str) -> bool {
         let mut wishes = self.wishes.lock();
         let Some(wanting) = wishes.get_mut(uri) else {
@@ -62,7 +63,7 @@ impl WatchedResources {
         last
     }
 
-    /// A session wants nothing any more. What nobody else wants either.
+    /// Removes all subscriptions of a session. Returns the addresses that no other session watches.
     pub(super) fn forget(&self, session: &SessionId) -> Vec<String> {
         let mut unwanted = Vec::new();
         self.wishes.lock().retain(|uri, wanting| {
@@ -79,7 +80,6 @@ impl WatchedResources {
         self.wishes.lock().is_empty()
     }
 
-    /// All of them.
     pub(super) fn addresses(&self) -> Vec<String> {
         self.wishes.lock().keys().cloned().collect()
     }

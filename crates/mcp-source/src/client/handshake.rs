@@ -1,5 +1,5 @@
-//! Agrees on a revision with a server. One without sessions answers `server/discover`; an older one refuses that or says
-//! nothing, and is then asked to `initialize` a session.
+//! Agrees on a revision with a server. A server without sessions answers `server/discover`. An older server refuses it
+//! or stays silent, and then gets `initialize`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,12 +15,13 @@ use super::{
 /// The first revision without sessions.
 pub(super) const STATELESS: &str = "2026-07-28";
 const SESSIONS: &str = "2025-11-25";
-/// How long a server whose revision is not known may say nothing to `server/discover`.
+/// How long a server of unknown revision may take to answer `server/discover`.
 const PROBE: Duration = Duration::from_secs(10);
-/// Errors that only servers without sessions have: wrong headers, a missing capability, another revision.
+/// Error codes that only servers without sessions use: wrong headers, a missing capability, another revision. After
+/// one of them `initialize` is not tried, because its failure would hide the real error.
 const NEWER: [i32; 3] = [-32020, -32021, -32022];
 
-/// What each request to a server without sessions says of the host.
+/// The `_meta` of each request to a server without sessions.
 fn context() -> Map<String, Value> {
     object([
         ("io.modelcontextprotocol/protocolVersion", STATELESS.into()),
@@ -33,12 +34,12 @@ fn host() -> Value {
     json!({ "name": "toolpost", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// What servers may ask the host for.
+/// The capabilities that the host offers to servers.
 fn offer() -> Value {
     json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } })
 }
 
-/// Shakes hands. The later requests of the wire are of the revision that came out.
+/// Performs the handshake, and sets the revision of later requests.
 pub(super) async fn shake(
     wire: &Arc<UpstreamWire>,
     era: McpProtocolEra,
@@ -96,7 +97,7 @@ async fn initialize(wire: &Arc<UpstreamWire>) -> Result<UpstreamDescription, Mcp
     };
     wire.agree(Some(version));
     match wire.send(HostMessage::initialized()).await {
-        // A notification has no answer, whatever a server says to it.
+        // A notification has no answer, so an error in response to it is ignored.
         Ok(()) | Err(McpRequestError::Remote { .. }) => {}
         Err(error) => return Err(error),
     }
@@ -120,7 +121,7 @@ fn unreadable(why: String) -> McpRequestError {
 }
 
 fn not_connected(wire: &UpstreamWire, step: &str, error: McpRequestError) -> McpConnectError {
-    // The end of a program is told with its exit code, by the task that keeps it.
+    // For a program, the task that keeps the process reports the end, with the exit code.
     let is_end = |why: &str| why == CLOSED || matches!(wire.transport, UpstreamTransport::Pipes(_));
     let why = match error {
         McpRequestError::Unauthorized(_) => {

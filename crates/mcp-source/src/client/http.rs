@@ -1,6 +1,6 @@
-//! Streamable HTTP: the same TLS as every other client of this host, no proxies, no redirects, and the operator's headers
-//! with every request. Nothing that a caller brought goes out. The task that waits for an answer reads it too, a stream of
-//! events included, so that a call that is given up closes its stream.
+//! Streamable HTTP: the same TLS as the host's other clients, no proxies, no redirects, and the operator's headers
+//! with every request. Headers of a caller are never forwarded. The task that waits for an answer also reads it, a
+//! stream of events included, so that a dropped call closes its stream.
 
 mod argument_headers;
 mod events;
@@ -34,18 +34,17 @@ use super::{
 use argument_headers::NotedArgumentHeaders;
 use events::UpstreamEvents;
 
-/// How long a connection may take to come about.
+/// The limit of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How many requests are under way at a time, streams apart.
+/// The most requests at a time, without streams.
 const REQUESTS: usize = 64;
-/// How long an answer to a question, a cancellation or the end of a session may take.
+/// The limit of a notification, of an answer to a question and of the end of a session.
 const CONTROL: Duration = Duration::from_secs(5);
-/// What is read of an answer that says that something went wrong.
+/// How much of an error response is read.
 const COMPLAINT: usize = 64 * 1024;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// An endpoint that is an MCP server.
 pub(super) struct McpEndpoint {
     client: Client,
     url: Url,
@@ -54,13 +53,13 @@ pub(super) struct McpEndpoint {
     /// The longest answer, and the longest event.
     longest: usize,
     agreed: Mutex<McpHttpAgreement>,
-    /// There was a stream for what the server says unasked.
+    /// A stream for unsolicited messages was open before.
     streamed: AtomicBool,
     places: Semaphore,
     argument_headers: Mutex<NotedArgumentHeaders>,
 }
 
-/// What host and server agreed on.
+/// The session and the revision that host and server agreed on.
 #[derive(Clone, Default)]
 struct McpHttpAgreement {
     session: Option<HeaderValue>,
@@ -92,7 +91,7 @@ impl McpEndpoint {
         })
     }
 
-    /// The revision that later messages name. A handshake for another one begins without a session.
+    /// Sets the revision that later messages name. `None`: a new handshake begins, without a session.
     pub(super) fn agree(&self, revision: Option<&str>) {
         let mut agreed = self.agreed.lock();
         agreed.revision = revision.map(str::to_owned);
@@ -101,7 +100,8 @@ impl McpEndpoint {
         }
     }
 
-    /// Sends a message that has no answer. The handshake has a limit of its own.
+    /// Sends a message without an answer. Messages of the handshake have no limit here, because the handshake has its
+    /// own.
     pub(super) async fn notify(
         &self,
         wire: &UpstreamWire,
@@ -116,8 +116,8 @@ impl McpEndpoint {
         posted.unwrap_or_else(late).map(drop)
     }
 
-    /// Sends a request and routes what comes back, until the answer came or the server said that it comes elsewhere. `begin`
-    /// is called before the first byte.
+    /// Sends a request and routes the response, until the answer came or the server announced that it comes elsewhere.
+    /// `begin` is called before the first byte.
     pub(super) async fn exchange(
         &self,
         wire: &Arc<UpstreamWire>,
@@ -125,7 +125,7 @@ impl McpEndpoint {
         message: &HostMessage,
         begin: impl FnOnce(),
     ) -> Result<(), McpRequestError> {
-        // It is never closed.
+        // The semaphore is never closed, so this does not fail.
         let place = self.places.acquire().await.ok();
         begin();
         let Some(response) = self.post(wire, message).await? else {
@@ -141,7 +141,7 @@ impl McpEndpoint {
                     "its answer of {length} bytes (`{media}`) is no message"
                 )));
             };
-            // The body is over, so the answer that was asked for does not come any more.
+            // The body is complete, so the awaited answer cannot follow.
             if !matches!(&answer, UpstreamMessage::Answer { id: other, .. } if id_of(other) == Some(id))
             {
                 return Err(odd("it answers something that was not asked"));
@@ -149,6 +149,8 @@ impl McpEndpoint {
             wire.route(self.without_bad_tools(answer, message), Some(id));
             return Ok(());
         }
+        // A stream stays open as long as its call runs. If streams held places, long calls could block every other
+        // request of the server, cancellations of tasks included.
         drop(place);
         let mut events = UpstreamEvents::of_answer(self, &wire.desk, response);
         while let Some(event) = events.next().await {
@@ -162,7 +164,7 @@ impl McpEndpoint {
         Err(McpRequestError::Lost(CLOSED.to_owned()))
     }
 
-    /// Reads what a server with sessions says unasked, as long as it has a stream for that.
+    /// Reads unsolicited messages of a server with sessions while it offers a stream for them.
     pub(super) async fn listen(&self, wire: &Arc<UpstreamWire>) {
         if self.agreed.lock().session.is_none() {
             return;
@@ -196,7 +198,7 @@ impl McpEndpoint {
         request.headers(headers)
     }
 
-    /// `None`: an answer, if there is one, does not come here.
+    /// `None`: the response carries no answer.
     async fn post(
         &self,
         wire: &UpstreamWire,
@@ -223,6 +225,8 @@ impl McpEndpoint {
                 Err(McpRequestError::Unauthorized(shortened(&why, LONGEST)))
             }
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => Ok(None),
+            // The protocol answers 404 if it no longer accepts the session. It did not take the request, so `Unsent`
+            // lets the call go to a new session.
             StatusCode::NOT_FOUND if agreed.session.is_some() => {
                 wire.desk.expire();
                 Err(McpRequestError::Unsent(EXPIRED.to_owned()))
@@ -237,8 +241,8 @@ impl McpEndpoint {
         }
     }
 
-    /// A list of tools without those that name headers in a way that the revision forbids. The headers of the others are
-    /// noted for their calls.
+    /// Removes tools with schemas that declare headers in a way that the revision forbids. Notes the headers of the
+    /// others for their calls.
     fn without_bad_tools(&self, mut answer: UpstreamMessage, to: &HostMessage) -> UpstreamMessage {
         let is_list = to.method() == Some("tools/list") && self.agreed.lock().is_stateless();
         if let (
@@ -267,7 +271,7 @@ fn client(url: &Url) -> Result<Client, McpConnectError> {
     let builder = ClientBuilder::new()
         .tls_backend_preconfigured(tls)
         .no_proxy()
-        // A redirect would carry the operator's headers to a place that they did not name.
+        // A redirect would send the operator's headers to a place that the operator did not name.
         .redirect(redirect::Policy::none())
         .referer(false)
         .user_agent(concat!("toolpost/", env!("CARGO_PKG_VERSION")))
@@ -292,7 +296,7 @@ fn odd(why: &str) -> McpRequestError {
     McpRequestError::Unreadable(shortened(why, LONGEST))
 }
 
-/// Whether a request that did not get through was read is only certain where there was no connection.
+/// Only a failed attempt to connect, or to build the request, proves that the server did not read it.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the form that `map_err` takes"
@@ -311,7 +315,7 @@ fn text_of(response: &Response, name: &HeaderName) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// What an answer that is no success means.
+/// The error of a response without success.
 async fn complaint(response: Response, to: &HostMessage) -> McpRequestError {
     let status = response.status();
     let after = text_of(&response, &RETRY_AFTER).trim().parse().ok();
@@ -322,11 +326,11 @@ async fn complaint(response: Response, to: &HostMessage) -> McpRequestError {
     let body = read(response, COMPLAINT).await.unwrap_or_default();
     let parsed = serde_json::from_slice(&body).ok().filter(|_| is_json);
     match parsed.and_then(UpstreamMessage::read) {
-        // Whatever id it has, or none: it is what the server says of this request, and of no other.
+        // The id does not matter: the response belongs to this request and to no other.
         Some(UpstreamMessage::Answer {
             answer: Err(error), ..
         }) => error,
-        // A server of the older revision: the handshake goes on with that.
+        // An older server refuses `server/discover` in this way, and the handshake continues with `initialize`.
         _ if to.method() == Some("server/discover") && status.is_client_error() => {
             McpRequestError::Remote {
                 code: -32600,
@@ -334,7 +338,7 @@ async fn complaint(response: Response, to: &HostMessage) -> McpRequestError {
                 data: None,
             }
         }
-        // While there is no connection yet, what the server says of it is all that the operator has.
+        // During the handshake, the body is the only explanation that the operator gets.
         _ if to.is_handshake() && !status.is_server_error() => {
             let body = String::from_utf8_lossy(&body);
             odd(&format!("HTTP {status}: {body}"))
@@ -349,7 +353,7 @@ fn refusal(status: StatusCode, after: Option<u64>) -> McpRequestError {
             status,
             after: after.map(Duration::from_secs),
         },
-        // The request was there, and nobody knows what was done before this was said.
+        // The server read the request, and may have acted on it before it refused.
         status @ 300..=499 => McpRequestError::Unreadable(format!("it is HTTP {status}")),
         status => McpRequestError::Lost(format!("HTTP {status}")),
     }

@@ -1,5 +1,5 @@
-//! JSON-RPC: messages of the host, and messages of servers read without more of a form than the host needs. Results stay
-//! plain JSON, so that nothing of them is lost.
+//! JSON-RPC: messages of the host, and messages of servers, checked only as far as the host needs. Results stay plain
+//! JSON, so that no member is lost.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,6 @@ pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String,
         .collect()
 }
 
-/// A message of the host.
 pub(super) struct HostMessage(Map<String, Value>);
 
 impl HostMessage {
@@ -36,7 +35,7 @@ impl HostMessage {
         Self(object([("jsonrpc", "2.0".into()), ("method", method)]))
     }
 
-    /// The host does not wait for the answer to a request any more.
+    /// The host no longer waits for the answer to a request.
     pub(super) fn cancellation(id: u64, reason: &str) -> Self {
         let params = object([("requestId", id.into()), ("reason", reason.into())]);
         Self(object([
@@ -71,21 +70,20 @@ impl HostMessage {
         self.0.get("params")?.get(name)
     }
 
-    /// It comes before anything else is said.
+    /// Whether it belongs to the handshake.
     pub(super) fn is_handshake(&self) -> bool {
         let method = self.method();
         matches!(method, Some("initialize" | "server/discover" | INITIALIZED))
     }
 
     pub(super) fn text(&self) -> Vec<u8> {
-        // A map of plain values has nothing that cannot be written.
+        // A map of plain values always serializes.
         serde_json::to_vec(&self.0).unwrap_or_default()
     }
 }
 
-/// A message of a server.
 pub(super) enum UpstreamMessage {
-    /// The id is null in an error that is about no request in particular.
+    /// The id is null in an error that names no request.
     Answer {
         id: Value,
         answer: Result<Value, McpRequestError>,

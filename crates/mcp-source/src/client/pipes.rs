@@ -1,5 +1,6 @@
-//! Messages over the pipes of a program: one a line, and no line longer than the operator allows. A line that is too long
-//! ends the connection, because the answer that it may have been would never come; a line that is no message is counted.
+//! Messages over the pipes of a program: one per line, and no line longer than the operator allows. A line that is too
+//! long ends the connection, because it may have been an answer, and its call would wait for ever. A line that is not
+//! a message is counted.
 
 use std::{io, sync::Arc};
 
@@ -24,8 +25,9 @@ impl ProgramInput {
         Self(Arc::new(Mutex::new(Some(writing))))
     }
 
-    /// Writes a whole line, also where this is given up in the middle of it: the rest of a line that does not fit into the
-    /// pipe at once is written by a task of its own. `begin` is called before the first byte.
+    /// Writes a whole line, even if the future is dropped in the middle: the rest of a line that does not fit into the
+    /// pipe at once is written by a task of its own. Half a line would join with the next message and spoil it.
+    /// `begin` is called before the first byte.
     pub(super) async fn write(&self, mut line: Vec<u8>, begin: impl FnOnce()) -> io::Result<()> {
         line.push(b'\n');
         let mut input = Arc::clone(&self.0).lock_owned().await;
@@ -51,10 +53,10 @@ impl ProgramInput {
     }
 }
 
-/// Reads what the program writes until it ends or a line cannot be borne.
+/// Reads the program's output until it ends or a line is too long.
 pub(super) async fn read(mut reading: Receiver, longest: usize, wire: Arc<UpstreamWire>) {
     let mut buffer = BytesMut::new();
-    // How much of the buffer is known to hold no end of a line.
+    // How much of the buffer was searched for the end of a line.
     let mut searched = 0;
     loop {
         let end = buffer[searched..].iter().position(|byte| *byte == b'\n');

@@ -1,5 +1,5 @@
-//! Where each message of a server goes: an answer to the request that waits for it, a notice to its call, a question to the
-//! caller. The task that read the message does this, so that the last notice of a call cannot come after its answer.
+//! Routes each message of a server: an answer to its request, a notice to its call, a question to the caller. The task
+//! that read the message routes it, so that the last notice of a call cannot come after its answer.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 
 impl UpstreamWire {
-    /// Takes a message. `origin`: the request in whose answer it came.
+    /// Routes a message. `origin`: the request that got it in its response.
     pub(super) fn route(self: &Arc<Self>, message: UpstreamMessage, origin: Option<u64>) {
         self.desk.heard();
         if self.desk.ended().is_some() {
             return;
         }
         match message {
-            // Without an id it can only be about the one request of a handshake.
+            // An error without an id can only belong to the single request of a handshake.
             UpstreamMessage::Answer { id, answer } if id.is_null() => {
                 if self.context.get().is_none() {
                     self.desk.answer(self.last_id(), answer);
@@ -42,7 +42,8 @@ impl UpstreamWire {
         }
     }
 
-    /// Puts a question to its caller, in a task of its own: people take their time.
+    /// Puts a question to its caller, in a task of its own: a person may take long to answer, and the reading task
+    /// must go on.
     fn put_question(
         self: &Arc<Self>,
         id: Value,
@@ -101,7 +102,7 @@ impl UpstreamWire {
             return refuse(INVALID_REQUEST, why);
         };
         if let Value::Object(members) = &mut params {
-            // It is between the server and the host.
+            // `_meta` concerns only the server and the host.
             members.remove("_meta");
         }
         let _open = request.asking();
@@ -109,7 +110,7 @@ impl UpstreamWire {
     }
 }
 
-/// Routes what a server says unasked.
+/// Routes a notification.
 fn route_notification(desk: &McpMessageRouter, method: &str, params: &Value) {
     let subscription = &params["_meta"][SUBSCRIPTION_ID];
     match method {
@@ -143,7 +144,7 @@ fn route_notification(desk: &McpMessageRouter, method: &str, params: &Value) {
     }
 }
 
-/// What a notification says that concerns no call.
+/// The notice of a notification that belongs to no call.
 fn notice_of(method: &str, params: &Value) -> Option<UpstreamNotice> {
     match method {
         "notifications/tools/list_changed" => Some(UpstreamNotice::Tools),

@@ -1,7 +1,8 @@
-//! Which requests are under way on one connection, and whose words those are that do not say so.
+//! The open requests of one connection, and the call that a message without an origin can belong to.
 //!
-//! A call that was stopped may still speak: its server need not have heard of the stop, or care. Until its answer comes, or
-//! nothing was heard of it for long enough, what says nothing of its origin may be its own, and goes to no stranger.
+//! A stopped call may still cause messages: its server may not have read the cancellation, or may ignore it. Until the
+//! server answers it, or [`LINGERS`] has passed, a message without an origin may belong to the stopped call, and is
+//! not given to a call of another session.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,21 +14,21 @@ use toolpost_model::{CallContext, Principal, SessionId};
 
 use super::AwaitedMcpRequest;
 
-/// How many stopped calls are remembered; with more, nobody knows whose words are heard.
+/// The most stopped calls that are remembered. After more, no message without an origin is given to a call for a
+/// while.
 const ABANDONED: usize = 1_024;
-/// How long a stopped call is reckoned with.
+/// How long a stopped call counts as a possible origin.
 const LINGERS: Duration = Duration::from_secs(60);
 
-/// The requests of one connection.
 #[derive(Default)]
 pub(super) struct AwaitedMcpRequestIndex {
     by_id: HashMap<u64, Arc<AwaitedMcpRequest>>,
     abandoned: VecDeque<StoppedMcpRequest>,
-    /// There were more stopped calls than are remembered, until then.
+    /// More calls were stopped than are remembered; until this time, messages without an origin belong to no call.
     crowded: Option<Instant>,
 }
 
-/// A call that was stopped, and not answered yet.
+/// A stopped call without an answer so far.
 struct StoppedMcpRequest {
     id: u64,
     owner: Owner,
@@ -54,12 +55,11 @@ impl Owner {
 }
 
 impl AwaitedMcpRequestIndex {
-    /// A request goes out.
     pub(super) fn add(&mut self, id: u64, request: &Arc<AwaitedMcpRequest>) {
         self.by_id.insert(id, Arc::clone(request));
     }
 
-    /// An answer came.
+    /// Removes the request that an answer belongs to.
     pub(super) fn settle(&mut self, id: u64) -> UpstreamAnswerMatch {
         if let Some(request) = self.by_id.remove(&id) {
             return UpstreamAnswerMatch::Awaited(request);
@@ -73,7 +73,7 @@ impl AwaitedMcpRequestIndex {
         }
     }
 
-    /// Nobody waits for this answer any more.
+    /// Moves a request to the stopped ones.
     pub(super) fn abandon(&mut self, id: u64, now: Instant) {
         let Some(request) = self.by_id.remove(&id) else {
             return;
@@ -101,18 +101,16 @@ impl AwaitedMcpRequestIndex {
         self.crowded = self.crowded.filter(|until| now < *until);
     }
 
-    /// The request of this id.
     pub(super) fn of(&self, id: u64) -> Option<Arc<AwaitedMcpRequest>> {
         self.by_id.get(&id).cloned()
     }
 
-    /// The only call under way, if all that may speak now belongs to the same session.
+    /// The only open call, if all possible origins belong to its session and principal.
     pub(super) fn only(&mut self, now: Instant) -> Option<Arc<AwaitedMcpRequest>> {
         self.only_of_one_session(now, |_| true)
     }
 
-    /// The only call under way that waits for no answer of its caller, if all that may speak now belongs to the same
-    /// session.
+    /// The same among the calls that wait for no answer of their caller.
     pub(super) fn only_unasked(&mut self, now: Instant) -> Option<Arc<AwaitedMcpRequest>> {
         self.only_of_one_session(now, |slot| slot.open.load(Ordering::Acquire) == 0)
     }
@@ -124,6 +122,8 @@ impl AwaitedMcpRequestIndex {
     ) -> Option<Arc<AwaitedMcpRequest>> {
         self.forget_old(now);
         let owner = Owner::of(self.by_id.values().find_map(|slot| slot.call.as_ref())?);
+        // Stopped calls count like open ones. If any of them belongs to another session or principal, the message may
+        // carry that session's data, so no call gets it.
         let alone = self.crowded.is_none()
             && self
                 .by_id
@@ -142,7 +142,7 @@ impl AwaitedMcpRequestIndex {
     }
 }
 
-/// What an answer was.
+/// The request that an answer belongs to.
 pub(super) enum UpstreamAnswerMatch {
     /// This request waits for it.
     Awaited(Arc<AwaitedMcpRequest>),

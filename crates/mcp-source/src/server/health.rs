@@ -1,4 +1,4 @@
-//! How a server is doing, for operators.
+//! The health of a server, for operators.
 
 use toolpost_model::{SourceHealth, SourceState};
 

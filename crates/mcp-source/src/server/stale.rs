@@ -1,8 +1,8 @@
-//! The mark that a list is not what the server offers, while that is looked at.
+//! The mark of an outdated listing during a comparison.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The list is being compared. Given up before the end, it is as stale as before.
+/// A running comparison. If it is dropped before `done`, the listing is marked as outdated again.
 pub(super) struct Stale<'a> {
     mark: &'a AtomicBool,
     done: bool,
@@ -10,6 +10,8 @@ pub(super) struct Stale<'a> {
 
 impl<'a> Stale<'a> {
     pub(super) fn begin(mark: &'a AtomicBool) -> Self {
+        // The mark is cleared before the fetch, not after it. A change that the server announces during the fetch sets
+        // the mark again, and the next call compares once more; a mark cleared at the end would lose that change.
         mark.store(false, Ordering::Release);
         Self { mark, done: false }
     }

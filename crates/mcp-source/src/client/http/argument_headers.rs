@@ -1,5 +1,5 @@
-//! The headers of the revision without sessions: the method of a request, the name of what it is about, and the arguments
-//! that the schema of a tool names with `x-mcp-header`.
+//! The headers of the revision without sessions: the method of a request, the name of its subject, and the arguments
+//! that the schema of a tool marks with `x-mcp-header`.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,6 @@ pub(super) struct ArgumentHeader {
 /// By the name of the tool.
 pub(super) type NotedArgumentHeaders = HashMap<String, Vec<ArgumentHeader>>;
 
-/// The headers of a message.
 pub(super) fn of_message(message: &HostMessage, noted: &NotedArgumentHeaders) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let Some(method) = message.method() else {
@@ -60,7 +59,7 @@ pub(super) fn of_message(message: &HostMessage, noted: &NotedArgumentHeaders) ->
     headers
 }
 
-/// A text as the value of a header: in base64 where it would not arrive as it is, or would be taken for base64.
+/// The header value of a text: base64 if the text would not arrive unchanged, or would be mistaken for base64.
 fn encoded(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim_matches(' ').len() == text.len()
@@ -71,7 +70,7 @@ fn encoded(text: &str) -> String {
     }
 }
 
-/// The arguments of a tool that go into headers. `None`: its schema says so in a way that the revision forbids.
+/// The arguments of a tool that go into headers. `None`: the schema declares one in a way that the revision forbids.
 pub(super) fn of_schema(schema: &Value) -> Option<Vec<ArgumentHeader>> {
     let mut found = Vec::new();
     collect(schema, Some(&[]), &mut found)?;
@@ -114,7 +113,7 @@ fn collect(schema: &Value, path: Option<&[String]>, found: &mut Vec<ArgumentHead
                     collect(schema, None, found)?;
                 }
             }
-            // Values, and no schemas.
+            // These hold values, not schemas.
             "default" | "const" | "enum" | "examples" => {}
             _ => collect(value, None, found)?,
         }

@@ -1,4 +1,4 @@
-//! A stream of events, which is opened again where it was cut.
+//! A stream of events, which is opened again after an interruption.
 
 use std::{io, sync::atomic::Ordering, time::Duration};
 
@@ -15,15 +15,15 @@ use crate::desk::McpMessageRouter;
 
 /// The pause before a stream is opened again, unless the server names another. It doubles with each failure.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the rest of a stream is read for. Only a connection whose answer was read to its end is used again.
+/// How long the rest of a stream is read. HTTP reuses only a connection with a response that was read to its end.
 const DRAIN: Duration = Duration::from_millis(50);
 
-/// The messages of a stream.
 pub(super) struct UpstreamEvents<'a> {
     endpoint: &'a McpEndpoint,
     desk: &'a McpMessageRouter,
     stream: BoxStream<'static, Result<Sse, SseError>>,
-    /// It is opened again also where no event had an id, without which a server does not know what is missing.
+    /// It is opened again even if no event had an id. The stream of a request is not, because without an id the server
+    /// cannot find the events that are missing.
     is_unasked: bool,
     last_id: Option<String>,
     /// The pause that the server named.
@@ -38,7 +38,7 @@ pub(super) enum StreamRefusal {
 }
 
 impl<'a> UpstreamEvents<'a> {
-    /// The answer to a request.
+    /// Reads the response to a request.
     pub(super) fn of_answer(
         endpoint: &'a McpEndpoint,
         desk: &'a McpMessageRouter,
@@ -54,7 +54,7 @@ impl<'a> UpstreamEvents<'a> {
         }
     }
 
-    /// What the server says unasked.
+    /// Opens the stream for unsolicited messages.
     pub(super) async fn unasked(
         endpoint: &'a McpEndpoint,
         desk: &'a McpMessageRouter,
@@ -66,7 +66,7 @@ impl<'a> UpstreamEvents<'a> {
         })
     }
 
-    /// The next message. `None`: there are no more.
+    /// The next message. `None`: the stream is over.
     pub(super) async fn next(&mut self) -> Option<UpstreamMessage> {
         loop {
             let event = match self.stream.next().await {
@@ -115,7 +115,7 @@ impl<'a> UpstreamEvents<'a> {
         None
     }
 
-    /// Reads what is left of the stream, which mostly is its end.
+    /// Reads the rest of the stream, usually only its end.
     pub(super) fn drain(mut self) {
         if !matches!(self.stream.next().now_or_never(), Some(None)) {
             let rest = async move { while self.stream.next().await.is_some() {} };
@@ -148,7 +148,7 @@ async fn open(
             Err(StreamRefusal::Final)
         }
         status if status.is_client_error() || status.is_server_error() => {
-            // From a server that never had a stream, it only means that there is none.
+            // Before the first stream, 404 only means that the server offers none.
             if status == StatusCode::NOT_FOUND && endpoint.streamed.load(Ordering::Acquire) {
                 desk.expire();
             }
@@ -175,7 +175,8 @@ fn events(response: Response, longest: usize) -> BoxStream<'static, Result<Sse, 
             false => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
         }
     };
-    // Comments are no events: without a pause, a stream of compressed ones would keep its thread until it ends.
+    // SSE comments produce no events. Without this pause, a stream of nothing but comments (which compress well) would
+    // occupy its thread until it ends.
     let paused = |piece| tokio::task::consume_budget().map(|()| piece);
     let pieces = response.bytes_stream().map(bounded).then(paused).boxed();
     SseStream::from_bytes_stream(pieces).boxed()
@@ -186,16 +187,16 @@ fn is_too_long(error: &SseError) -> bool {
         .is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge))
 }
 
-/// How long the event is that is being read.
+/// The length of the current event.
 #[derive(Default)]
 struct EventLength {
     event: usize,
-    /// The last line had nothing on it so far.
+    /// The current line is empty so far.
     line_empty: bool,
 }
 
 impl EventLength {
-    /// The longest that an event became with these bytes.
+    /// Adds bytes; returns the greatest length that an event reached.
     fn add(&mut self, bytes: &[u8]) -> usize {
         let mut longest = 0;
         for byte in bytes {
