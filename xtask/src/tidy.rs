@@ -14,6 +14,7 @@ mod phrases;
 mod repo;
 mod rust_code;
 mod types;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -32,6 +33,7 @@ const CHECKS: &[fn(&Repo) -> Vec<TidyViolation>] = &[
     links::check,
     examples::check,
     options::check,
+    words::check,
     changelog::check,
     generated::check,
 ];
