@@ -54,6 +54,7 @@ mod origins;
 mod page;
 mod pages;
 mod plugin_files;
+mod readme;
 mod reloading;
 mod run_code;
 mod scenarios;
