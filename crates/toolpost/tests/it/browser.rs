@@ -15,6 +15,10 @@ use super::http::Http;
 /// What WebDriver calls an element in its JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// The driver lets the kernel choose a port for one family of addresses and then takes the same port for the other. Where
+/// another test listens there in between, the driver ends, so it is started again.
+const DRIVER_STARTS: usize = 5;
+
 /// A browser with a fresh profile. It ends with the test.
 pub(crate) struct Browser {
     driver: Child,
@@ -25,25 +29,36 @@ pub(crate) struct Browser {
     _profile: TempDir,
 }
 
+/// Starts a driver on a free port. `None` if it ended before it listened.
+fn start_driver() -> Option<(Child, u16, Lines<BufReader<ChildStdout>>)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver starts\nhint: apt-get install chromium chromium-driver");
+    let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = said.by_ref().find_map(|line| {
+        let line = line.ok()?;
+        line.strip_prefix("ChromeDriver was started successfully on port ")?
+            .trim_end_matches('.')
+            .parse()
+            .ok()
+    });
+    match port {
+        Some(port) => Some((driver, port, said)),
+        None => {
+            driver.wait().unwrap();
+            None
+        }
+    }
+}
+
 impl Browser {
     pub(crate) fn open() -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver starts\nhint: apt-get install chromium chromium-driver");
-        let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port: u16 = said
-            .by_ref()
-            .find_map(|line| {
-                let line = line.ok()?;
-                line.strip_prefix("ChromeDriver was started successfully on port ")?
-                    .trim_end_matches('.')
-                    .parse()
-                    .ok()
-            })
+        let (driver, port, said) = (0..DRIVER_STARTS)
+            .find_map(|_| start_driver())
             .expect("chromedriver says where it listens");
         let profile = tempfile::tempdir().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
