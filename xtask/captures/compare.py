@@ -1,6 +1,6 @@
 """Compares two folders of captures and leaves out the differences that are allowed.
 
-    python3 xtask/captures/compare.py OLD_FOLDER NEW_FOLDER [--allow FILE]
+    python3 xtask/captures/compare.py OLD_FOLDER NEW_FOLDER [--allow FILE] [--without-texts]
 
 Exit code 0 where nothing else differs, 1 where something does, 2 where the folders or the list cannot be read.
 """
@@ -11,6 +11,8 @@ import re
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+import text_mask
 
 ALLOWED = Path(__file__).parent / "allowed.txt"
 # Before a regex: it is about lines that differ in digests alone, where each old digest has one new one and no other.
@@ -131,11 +133,17 @@ def captures(folder):
     return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def compare(old, new, allowed):
+def compare(old, new, allowed, without_texts):
     """Prints the differences that are not allowed and a summary; gives whether there were none."""
     comparison = Comparison(allowed)
     old_files, new_files = captures(old), captures(new)
-    read = lambda path: path.read_text(encoding="utf-8") if path else None
+
+    def read(path):
+        if path is None:
+            return None
+        text = path.read_text(encoding="utf-8")
+        return "\n".join(text_mask.masked(text)) if without_texts else text
+
     for name in sorted(old_files.keys() | new_files.keys()):
         text = comparison.add(name, read(old_files.get(name)), read(new_files.get(name)))
         if text:
@@ -154,11 +162,12 @@ def main():
     parser.add_argument("old", type=Path, help="captures of the old binary")
     parser.add_argument("new", type=Path, help="captures of the new binary")
     parser.add_argument("--allow", type=Path, default=ALLOWED, help="the list of allowed differences")
+    parser.add_argument("--without-texts", action="store_true", help="leave out the texts that people and models read")
     options = parser.parse_args()
     for folder in (options.old, options.new):
         if not folder.is_dir() or not any(folder.iterdir()):
             parser.error(f"there are no captures in {folder}")
-    sys.exit(0 if compare(options.old, options.new, read_allowed(options.allow)) else 1)
+    sys.exit(0 if compare(options.old, options.new, read_allowed(options.allow), options.without_texts) else 1)
 
 
 if __name__ == "__main__":
