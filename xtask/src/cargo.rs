@@ -64,7 +64,7 @@ pub(crate) fn answers(command: &mut Command) -> bool {
 
 pub(crate) fn metadata(root: &Path, args: &[&str]) -> anyhow::Result<Value> {
     let json = stdout_of(cargo(root, &["metadata", "--format-version", "1"]).args(args))?;
-    serde_json::from_slice(&json).context("cannot read what `cargo metadata` printed")
+    serde_json::from_slice(&json).context("cannot read the output of `cargo metadata`")
 }
 
 /// A list in cargo's JSON; a missing one is empty.

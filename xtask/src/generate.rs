@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path, mode: GenerateMode) -> anyhow::Result<ChoreVerdic
         GenerateMode::Compare => {
             for page in &stale {
                 println!(
-                    "{}:{}: differs from what the code says\n  hint: run cargo xtask gen",
+                    "{}:{}: differs from the code\n  hint: run cargo xtask gen",
                     page.path, page.line
                 );
             }
@@ -130,7 +130,7 @@ fn build_binary(root: &Path) -> anyhow::Result<PathBuf> {
                 && message["executable"].is_string()
         })
         .map(|message| PathBuf::from(cargo::text(&message, "executable")))
-        .context("`cargo build --bin toolpost` named no executable `toolpost`")
+        .context("`cargo build --bin toolpost` reported no executable `toolpost`")
 }
 
 #[cfg(test)]

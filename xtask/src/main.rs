@@ -33,8 +33,8 @@ usage: cargo xtask <command>
   gen [--check]     write the generated references under docs/reference, or only compare them
   api               write the listings of the public API under docs/reference/api; check compares them
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
-  peers             install the packages that end-to-end tests talk with into target/peers*
-  check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
+  peers             install the packages that end-to-end tests use into target/peers*
+  check             formatting, clippy, rustdoc, dependencies, tidy: required before a commit
   ci                check and test in less time, as CI runs them
   soak [--minutes N] [--seed S]
                     send mixed traffic to hosts that are killed, crowded and out of disk (2 minutes)

@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path, options: SoakOptions) -> anyhow::Result<ChoreVerd
     };
     let seed = options.seed.unwrap_or_else(clock);
     eprintln!(
-        "soak: {} min, seed {seed}; the same again: cargo xtask soak --minutes {} --seed {seed}",
+        "soak: {} min, seed {seed}; repeat it with: cargo xtask soak --minutes {} --seed {seed}",
         options.minutes, options.minutes
     );
     // The features of the whole workspace, so that the build of the tests is reused.

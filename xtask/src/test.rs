@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path, args: &[String], plan: CheckPlan) -> anyhow::Resu
         with_cargo_test(root, args, &missing, plan)?
     };
     if !missing.is_empty() && needs::must_be_whole() {
-        eprintln!("error: `CI` is set, and a run that leaves tests out does not pass there");
+        eprintln!("error: tests were left out, and `CI` is set, which requires all tests");
         return Ok(ChoreVerdict::Fail);
     }
     Ok(tests)
@@ -198,7 +198,7 @@ fn limited(command: &mut Command, limit: Duration, what: &str) -> anyhow::Result
         WatchdogOutcome::LimitHit => {
             let minutes = limit.as_secs() / 60;
             eprintln!(
-                "error: {what} hit the limit of {minutes} minutes and was ended\n\
+                "error: {what} exceeded the limit of {minutes} minutes and was stopped\n\
                  hint: a line `has been running for over 60 seconds` above names a test that hung"
             );
             Ok(ChoreVerdict::Fail)

@@ -45,6 +45,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<ChoreVerdict> {
     for violation in &violations {
         println!("{violation}");
     }
+    println!("{}", words::rates(&repo));
     println!(
         "tidy: {} violations in {} files",
         violations.len(),

@@ -110,15 +110,12 @@ fn judge(accounts: &[(Habit, Arc<Account>)]) -> anyhow::Result<()> {
         let fault =
             |what: &str, count: u64| (count > 0).then(|| format!("{habit:?}: {count} {what}"));
         faults.extend(fault("answers are missing", lost as u64));
-        faults.extend(fault(
-            "answers differ from what was said before",
-            sum.differing,
-        ));
+        faults.extend(fault("answers differ from earlier ones", sum.differing));
         faults.extend(fault("calls failed", sum.failed));
         faults.extend(fault("messages were refused", sum.refused));
         let unasked = if habit.hears_again() { 0 } else { sum.again };
         faults.extend(fault(
-            "answers came twice to somebody who lost none",
+            "answers came twice to an agent that lost none",
             unasked,
         ));
     }

@@ -4,7 +4,7 @@
 //! turns the calls of a host into events; the rest is A2A's own messages in the two dialects that peers use.
 //!
 //! - [`Receiver`] takes payloads, parts, messages, updates and tasks and gives [`ToolCallPart`]s.
-//! [`producer`] makes [`ToolEvent`]s from calls as a host records them.
+//! - [`producer`] makes [`ToolEvent`]s from calls as a host records them.
 //! - [`ui_stream`] writes the same events for pages that use the AI SDK.
 //! - [`wire`] reads and writes A2A: messages, tasks, cards, requests, refusals.
 #![warn(missing_docs)]

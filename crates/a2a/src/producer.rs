@@ -126,11 +126,13 @@ fn plainly(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Succeeded => "the call succeeded",
         Outcome::Partial => "only part of the work was done",
-        Outcome::Failed => "the tool failed and did not say why",
+        Outcome::Failed => "the tool failed without a reason",
         Outcome::Denied => "the call was denied",
-        Outcome::Rejected => "the host did not take the call",
+        Outcome::Rejected => "the host did not accept the call",
         Outcome::Canceled => "the call was canceled",
         Outcome::TimedOut => "the call was stopped at its deadline",
-        Outcome::Unknown => "nobody knows how the call ended; it may or may not have taken effect",
+        Outcome::Unknown => {
+            "the end of the call is unknown; the call may or may not have taken effect"
+        }
     }
 }

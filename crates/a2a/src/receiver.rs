@@ -145,13 +145,13 @@ pub struct ReceiverCounts {
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableEventText {
     /// The text is not JSON.
-    #[error("this is no JSON: {}", of_one_line(.0))]
+    #[error("this is not JSON: {}", of_one_line(.0))]
     Json(#[from] serde_json::Error),
     /// A line of AI SDK 4 without its code and colon.
-    #[error("a line of AI SDK 4 begins with a code and a colon")]
+    #[error("a line of AI SDK 4 must begin with a code and a colon")]
     NoCode,
     /// A line of AI SDK 4 with an unknown code.
-    #[error("`{0}` is no code of AI SDK 4")]
+    #[error("`{0}` is not a code of AI SDK 4")]
     UnknownCode(String),
 }
 

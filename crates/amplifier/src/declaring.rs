@@ -51,7 +51,7 @@ impl ToolSpec {
             let size = schema.to_string().len();
             match size > MAX_SCHEMA {
                 true => notes.push(format!(
-                    "the schema of `{}` has {size} bytes, the limit is {MAX_SCHEMA}; any object is taken instead",
+                    "the schema of `{}` has {size} bytes, the limit is {MAX_SCHEMA}; any object is accepted",
                     self.name
                 )),
                 false => declaration.input.schema = Arc::new(schema),

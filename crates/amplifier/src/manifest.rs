@@ -121,10 +121,10 @@ pub enum ModuleManifestError {
     #[error("`amplifier.toml` has no `[module]` table")]
     NoModule,
     /// The table lacks the type of the module.
-    #[error("`amplifier.toml` does not say what the module is: `type` is missing in `[module]`")]
+    #[error("`type` is missing in `[module]` of `amplifier.toml`")]
     NoType,
     /// An unknown type.
-    #[error("`type = \"{0}\"` in `amplifier.toml` is none of {words}", words = type_words())]
+    #[error("`type = \"{0}\"` in `amplifier.toml` is not one of {words}", words = type_words())]
     UnknownType(String),
     /// The component's name leads out of the folder.
     #[error(
@@ -134,7 +134,7 @@ pub enum ModuleManifestError {
     Artifact(String),
     /// The name of the crate is missing.
     #[error(
-        "`amplifier.toml` does not name the crate: `transport = \"rust\"` needs `crate` in `[module]`"
+        "`crate` is missing in `[module]` of `amplifier.toml`; `transport = \"rust\"` requires it"
     )]
     NoCrate,
     /// The name of the crate is invalid.
@@ -147,7 +147,7 @@ pub enum ModuleManifestError {
     Sha256(String),
     /// The service's endpoint is missing.
     #[error(
-        "`amplifier.toml` does not say where the service is: `transport = \"grpc\"` needs `endpoint` in `[grpc]`"
+        "`endpoint` is missing in `[grpc]` of `amplifier.toml`; `transport = \"grpc\"` requires it"
     )]
     NoEndpoint,
 }
@@ -209,8 +209,8 @@ impl ModuleManifest {
             },
             Some(unknown) => {
                 notes.push(format!(
-                    "`transport = \"{}\"` in `{MANIFEST_FILE}` is none of `python`, `wasm`, `grpc`, `rust`; the \
-                     module is taken for a Python package",
+                    "`transport = \"{}\"` in `{MANIFEST_FILE}` is not `python`, `wasm`, `grpc` or `rust`; the \
+                     module is treated as a Python package",
                     shown(unknown)
                 ));
                 DeclaredTransport::Python {
@@ -220,7 +220,7 @@ impl ModuleManifest {
         };
         if module.sha256.is_some() && !matches!(transport, DeclaredTransport::Wasm { .. }) {
             notes.push(format!(
-                "`sha256` in `{MANIFEST_FILE}` is looked at for `transport = \"wasm\"` only"
+                "`sha256` in `{MANIFEST_FILE}` is ignored: only `transport = \"wasm\"` uses it"
             ));
         }
         Ok(Self {

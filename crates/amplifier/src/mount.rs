@@ -134,14 +134,11 @@ pub async fn mount(
             return Ok(MountState::Declined);
         }
         Ok(()) => {
-            let what = match kind {
+            let lack = match kind {
                 ModuleKind::Tool => "no tool",
                 ModuleKind::Hook => "no hook handler",
             };
-            (
-                LoadReason::ValidationFailed,
-                format!("it was mounted and brought {what}"),
-            )
+            (LoadReason::ValidationFailed, format!("it mounted {lack}"))
         }
         Err(error @ (MountError::NameRequired | MountError::NameTaken { .. })) => {
             (LoadReason::ValidationFailed, error.to_string())

@@ -146,7 +146,7 @@ impl MountPlan {
                 .map(|name| format!("`{name}`"))
                 .collect();
             let message = format!(
-                "no value and no default for {}, so nothing stands in its place",
+                "no value and no default for {}, so an empty text replaces it",
                 names.join(", ")
             );
             reading.note("", NoteWeight::Warning, message);
@@ -275,7 +275,7 @@ fn at_home(text: &mut String, lookup: &dyn Fn(&str) -> Option<String>) {
 /// The kind of a value, for messages.
 fn kind_of(value: &Value) -> &'static str {
     match value {
-        Value::Null => "nothing",
+        Value::Null => "null",
         Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
         Value::String(_) => "a text",

@@ -16,7 +16,7 @@ pub enum ModuleSourceError {
     #[error("the source is empty")]
     Empty,
     /// Neither a text nor a table.
-    #[error("a source is a text, or a table with a `type`")]
+    #[error("a source must be a text, or a table with a `type`")]
     Type,
     /// The table lacks a key.
     #[error("a source of type `{of}` needs a text under `{key}`")]
@@ -27,19 +27,19 @@ pub enum ModuleSourceError {
         key: &'static str,
     },
     /// An unknown type.
-    #[error("`{0}` is no type of source; the types are git, file, zip, http and package")]
+    #[error("the source type `{0}` is unknown; the types are git, file, zip, http and package")]
     UnknownType(String),
     /// An unsupported scheme.
     #[error("sources of the form `{0}` are not supported; {1}")]
     Scheme(String, &'static str),
     /// The password would be stored in the plan and shown in messages.
-    #[error("the address holds a password, which does not belong into a plan")]
+    #[error("the address contains a password, which is not allowed in a plan")]
     Password,
     /// It is no address.
-    #[error("`{0}` names no repository or file")]
+    #[error("`{0}` does not name a repository or file")]
     NoAddress(String),
     /// A character that no address, reference or folder can have.
-    #[error("the {what} `{text}` cannot be one")]
+    #[error("the {what} `{text}` is invalid")]
     Malformed {
         /// The part.
         what: &'static str,
@@ -241,7 +241,7 @@ fn git_address(address: &str, base: &Path) -> Result<String, ModuleSourceError> 
     if !matches!(scheme, "https" | "ssh") {
         return Err(ModuleSourceError::Scheme(
             format!("git+{scheme}"),
-            "write git+https, git+ssh or git+file, which nobody can change on the way",
+            "write git+https, git+ssh or git+file; other schemes can be changed in transit",
         ));
     }
     checked_address(address, rest)?;
@@ -436,7 +436,7 @@ mod tests {
             ("git+file://./b", Ok("git+file:///plans/b")),
             ("git+http://h/o/r", Err("git+https")),
             ("git+https://u:p@h/o/r", Err("password")),
-            ("git+https://h", Err("names no repository")),
+            ("git+https://h", Err("does not name a repository")),
             ("git+https://h/o/r@--upload-pack=x", Err("reference")),
             ("git+https://h/o/r@a..b", Err("reference")),
             ("git+https://h/o/r#subdirectory=../x", Err("subdirectory")),
@@ -461,9 +461,9 @@ mod tests {
             ("ftp://h/a.zip", Err("not supported")),
             ("amplifier-module-tool-web", Ok("amplifier-module-tool-web")),
             ("tool-web[all]>=1.0,<2", Ok("tool-web[all]>=1.0,<2")),
-            ("--index-url=x", Err("cannot be one")),
-            ("a;b", Err("cannot be one")),
-            ("a\nb", Err("cannot be one")),
+            ("--index-url=x", Err("is invalid")),
+            ("a;b", Err("is invalid")),
+            ("a\nb", Err("is invalid")),
             ("  ", Err("empty")),
         ] {
             check(&json!(text), expected);
@@ -491,7 +491,7 @@ mod tests {
             Ok("zip+https://h/a.zip#subdirectory=b"),
         );
         check(&json!({ "type": "package" }), Err("`name`"));
-        check(&json!({ "type": "svn" }), Err("no type"));
+        check(&json!({ "type": "svn" }), Err("`svn` is unknown"));
         check(&json!({ "url": "x" }), Err("`type`"));
         check(&json!(5), Err("`type`"));
     }

@@ -37,7 +37,7 @@ pub enum CommandPatternError {
     #[error("a pattern needs at least the name of a program")]
     Empty,
     /// It exceeds the limit.
-    #[error("the pattern has {0} bytes, at most {most} are read", most = parse::LONGEST)]
+    #[error("the pattern has {0} bytes, the limit is {most}", most = parse::LONGEST)]
     TooLong(usize),
     /// A quote is opened and not closed.
     #[error("a quote in `{0}` is not closed")]
@@ -50,7 +50,7 @@ pub enum CommandPatternError {
     TooManyAlternatives(String),
     /// It has a shell operator or expansion, which a single command cannot contain.
     #[error(
-        "`{character}` in `{word}` means nothing in a pattern, which is about one command; quote it if it is meant"
+        "`{character}` in `{word}` is not allowed in a pattern, which is for one command; quote it to match it"
     )]
     Operator {
         /// The word that contains it.

@@ -112,6 +112,6 @@ fn limits(root: &mut ConfigTable, file: &mut ConfigFile, reading: &mut ConfigTre
         &mut reading.complaints,
     );
     file.limits.session_concurrency = workers;
-    let why = "this host has no such limit; the ones it has stand in `limits` of `toolpost.yaml`";
+    let why = "this host has no such limit; its limits are under `limits` in `toolpost.yaml`";
     reading.ignore_the_rest(&limits, why);
 }

@@ -37,7 +37,7 @@ pub enum DurationError {
     #[error("`{0}` has no unit; write a duration such as {0}s or {0}ms")]
     NoUnit(String),
     /// More milliseconds than can be counted.
-    #[error("`{0}` is longer than any duration")]
+    #[error("`{0}` is too long for a duration")]
     TooLong(String),
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn read(text: &str) -> Result<LocatedValue<YamlValue>, ConfigComplain
     reader.blanks()?;
     match reader.peek() {
         None => Ok(value),
-        Some(_) => Err(reader.wrong("the file goes on behind its end")),
+        Some(_) => Err(reader.wrong("unexpected text after the end")),
     }
 }
 
@@ -67,7 +67,7 @@ impl JsoncReader<'_> {
                     self.take();
                 }
             } else if rest.starts_with("/*") {
-                let begun = self.wrong("a comment has no end");
+                let begun = self.wrong("a comment is not closed");
                 self.take();
                 self.take();
                 while !self.rest.as_str().starts_with("*/") {
@@ -90,7 +90,7 @@ impl JsoncReader<'_> {
         if depth > DEEPEST || self.values > MOST_VALUES {
             return Err(ConfigComplaint::new(
                 at,
-                "the file is nested too deeply or holds too much",
+                "the file is nested too deeply or has too many values",
             ));
         }
         let value = match self.peek() {
@@ -114,19 +114,19 @@ impl JsoncReader<'_> {
                 Some('}') => break,
                 Some('"') => {}
                 Some(_) => return Err(self.wrong("expected a key in double quotes, or `}`")),
-                None => return Err(self.wrong("it ends within a table, before `}`")),
+                None => return Err(self.wrong("`}` is missing at the end of a table")),
             }
             let key = self.text()?;
             if entries.iter().any(|entry| entry.key.value == key) {
                 let key = crate::snippet::shown(&key);
                 return Err(ConfigComplaint::new(
                     at,
-                    format!("the key `{key}` stands twice in one table"),
+                    format!("the key `{key}` is given twice in one table"),
                 ));
             }
             self.blanks()?;
             if self.peek() != Some(':') {
-                return Err(self.wrong("expected `:` behind a key"));
+                return Err(self.wrong("expected `:` after a key"));
             }
             self.take();
             let value = self.value(depth + 1)?;
@@ -169,7 +169,7 @@ impl JsoncReader<'_> {
             }
             Some(c) if c == end => Ok(false),
             Some(_) => Err(self.wrong(&format!("expected `,` or `{end}`"))),
-            None => Err(self.wrong(&format!("it ends before `{end}`"))),
+            None => Err(self.wrong(&format!("`{end}` is missing"))),
         }
     }
 
@@ -198,7 +198,7 @@ impl JsoncReader<'_> {
     }
 
     fn escape(&mut self) -> Result<char, ConfigComplaint> {
-        let wrong = self.wrong("a text holds an escape that is none");
+        let wrong = self.wrong("a text has an invalid escape");
         self.take();
         let simple = match self.take().ok_or_else(|| wrong.clone())? {
             'n' => '\n',
@@ -232,7 +232,7 @@ impl JsoncReader<'_> {
     }
 
     fn number(&mut self) -> Result<YamlValue, ConfigComplaint> {
-        let wrong = self.wrong("a number cannot be read");
+        let wrong = self.wrong("a number is invalid");
         let mut digits = String::new();
         while let Some(c) = self
             .peek()

@@ -209,7 +209,7 @@ fn settled(
     if let Some(reason) = said.unusable {
         return Err(unusable(reason));
     }
-    let nowhere = "no file says how it is reached\nhint: give it a `command` or a `url`, or include the file that does";
+    let nowhere = "`command` or `url` is missing\nhint: add one, or include the file that has it";
     let mut reach = said.reach.ok_or_else(|| unusable(nowhere.to_owned()))?;
     let unused = match &mut reach {
         McpReach::Program { env, .. } => {
@@ -225,7 +225,7 @@ fn settled(
         key: format!("mcp.servers.{name}.{key}"),
         place: said.place.clone(),
         message: format!(
-            "`mcp.servers.{name}.{key}` is ignored: it means nothing for the way this server is reached"
+            "`mcp.servers.{name}.{key}` is ignored: it does not apply to this kind of server"
         ),
     }));
     Ok(McpServerConfig {

@@ -97,17 +97,16 @@ fn servers(
     let table = outer.as_mut().unwrap_or(&mut root);
     let found = SERVERS.into_iter().find(|key| table.has(key));
     let Some(key) = found else {
-        let hint = "such a file has a table `mcpServers` with a server under each name".to_owned();
-        reading.complain(table.at, "the file names no MCP servers".to_owned(), hint);
+        let hint = "add a table `mcpServers` with the servers by name".to_owned();
+        reading.complain(table.at, "the file lists no MCP servers".to_owned(), hint);
         return Vec::new();
     };
     let listed = reading.table(table, key);
     if let Some(inputs) = table.take_entry("inputs") {
-        let why = "nobody can be asked for them here; keep what they ask for in variables, and refer to those as \
-                   `${env:NAME}`";
+        let why = "the host does not prompt for inputs; keep the values in variables and write `${env:NAME}`";
         reading.ignored(inputs.key.at, "inputs".to_owned(), why);
     }
-    reading.ignore_the_rest(table, "it is no list of MCP servers");
+    reading.ignore_the_rest(table, "it is not a list of MCP servers");
     let mut servers: Vec<LocatedValue<(String, McpSaid)>> = Vec::new();
     for entry in listed.into_iter().flat_map(ConfigTable::into_entries) {
         let given = entry.key.value;
@@ -125,13 +124,16 @@ fn servers(
             other => unusable(format!("expected a table, found {}", other.kind())),
         };
         if name.is_empty() {
-            let message = format!("`{}` is left out: no name can be made of it", shown(&given));
+            let message = format!(
+                "`{}` is left out: a server's name requires an ASCII letter or digit",
+                shown(&given)
+            );
             reading.notice(at, given, message);
             continue;
         }
         if servers.iter().any(|earlier| earlier.value.0 == name) {
             let message = format!(
-                "`{}` is left out: another server is called `{name}` already, which is how this one would be called here",
+                "`{}` is left out: its name becomes `{name}`, and another server already has that name",
                 shown(&given)
             );
             reading.notice(at, given, message);
@@ -139,14 +141,14 @@ fn servers(
         }
         if name != given {
             let message = format!(
-                "the server `{}` is called `{name}` here, and so are its tools' ids",
+                "the server `{}` is renamed to `{name}`, also in its tools' ids",
                 shown(&given)
             );
             reading.notice(at, given, message);
         }
         if is_reserved_name(&name) {
             let reason = format!(
-                "`{name}` is a name of the host's own tools\nhint: call the server something else"
+                "`{name}` is reserved for the host's own tools\nhint: give the server another name"
             );
             said = McpSaid {
                 unusable: Some(reason),

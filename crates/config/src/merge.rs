@@ -79,7 +79,7 @@ impl LayerMerge<'_> {
         if self.layer.standing == LayerTrust::Trusted && self.layer.origin != RuleOrigin::Cli {
             let place = self.layer.parsed.source().place(written.at);
             let message =
-                format!("`{key}` is ignored: it only counts in a file given by `--config`");
+                format!("`{key}` is ignored: it is valid only in a file given by `--config`");
             self.notices.push(ConfigNotice {
                 key: key.to_owned(),
                 place,
@@ -120,7 +120,7 @@ impl LayerMerge<'_> {
             LayerTrust::LastGood => return,
         }
         let why =
-            "this file is not trusted and may only restrict; `toolpost trust` would change that";
+            "this file is not trusted and can only restrict; run `toolpost trust` to trust it";
         let place = self.layer.parsed.source().place(at);
         self.notices.push(ConfigNotice {
             key: key.to_owned(),

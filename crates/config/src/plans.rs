@@ -82,9 +82,11 @@ impl PlanReader<'_> {
             .is_some_and(|end| end.eq_ignore_ascii_case("md"))
         {
             true => front_matter(text).ok_or_else(|| {
-                let hint = "begin it with a line `---`, the plan, and another such line".to_owned();
-                let complaint =
-                    ConfigComplaint::new(crate::FilePosition::default(), "the file holds no plan");
+                let hint = "begin it with the plan between two lines `---`".to_owned();
+                let complaint = ConfigComplaint::new(
+                    crate::FilePosition::default(),
+                    "the file contains no plan",
+                );
                 ConfigErrors::from(ConfigSourceText { name, text: "" }.error(complaint.hint(hint)))
             })?,
             false => text,
@@ -168,12 +170,12 @@ impl PlanReading<'_> {
                 // Its settings are merged already, so a second time adds nothing.
                 BundleOrigin::Fetched(_) => Ok(MountPlan::default()),
                 BundleOrigin::Operator | BundleOrigin::Local => {
-                    Err(whole("the bundle builds on itself"))
+                    Err(whole("the bundle includes itself"))
                 }
             };
         }
         if self.namespaces.depth() >= DEEPEST || self.loaded.files.len() >= MOST_FILES {
-            return Err(whole("too many bundles build on one another"));
+            return Err(whole("too many included bundles"));
         }
         let text = read_config(&path)?;
         let (plan, notes) = self.reader.parse(&text, &name, &path)?;
@@ -249,8 +251,8 @@ impl PlanReading<'_> {
                 }
             }
             ModuleSource::Package(name) => {
-                let why = "it is neither a file nor an address, and only the agent's own registry knows such \
-                           names; write its address";
+                let why = "it is neither a file nor an address, and the host does not read the agent's registry; write its \
+                           address";
                 IncludeLocation::NotHere(unusable(include, name.clone(), why.to_owned()))
             }
             ModuleSource::Unspoken { .. } => IncludeLocation::NotHere(written()),

@@ -151,7 +151,7 @@ impl<'a> ConfigTreeReader<'a> {
             self.ignored(
                 key.at,
                 table.path_of(&key.value),
-                &format!("{whose} knows no such key{near}"),
+                &format!("{whose} has no such key{near}"),
             );
         }
     }

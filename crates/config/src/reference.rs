@@ -45,7 +45,7 @@ const TABLES: [(&str, &str, &str); 31] = [
     (
         "`authorities`",
         "AuthorityEntry",
-        "Under the name that rules use. [Permissions](../permissions.md#delegated-decisions) tells more.",
+        "Under the name that rules use. See [permissions](../permissions.md#delegated-decisions).",
     ),
     (
         "`tools`",
@@ -66,8 +66,8 @@ const TABLES: [(&str, &str, &str); 31] = [
     (
         "`retention.journal`",
         "JournalRetentionSection",
-        "Without either key, nothing is removed. Calls that have not ended, questions that wait and sessions that may \
-         come back stay in any case.",
+        "Without either key, nothing is removed. Calls that have not ended, open questions and sessions that may \
+         come back always stay.",
     ),
     ("`discovery`", "DiscoverySection", ""),
     ("`a2e`", "A2eSection", ""),
@@ -81,7 +81,7 @@ const TABLES: [(&str, &str, &str); 31] = [
     (
         "`mcp.servers`",
         "McpServerEntry",
-        "Under the name that the tools' ids begin with. [MCP servers](../mcp-servers.md) tells more.",
+        "Under the name that the tools' ids begin with. See [MCP servers](../mcp-servers.md).",
     ),
     ("`mcp.servers.….tools`", "McpToolsEntry", ""),
     ("`amplifier`", "AmplifierSection", ""),
@@ -121,7 +121,7 @@ const FORMS: [(&str, &str); 5] = [
     ("Durations", "Duration"),
     ("Sizes", "Size"),
     ("Values that may be secrets", "McpValue"),
-    ("Files that are taken in", "IncludeEntry"),
+    ("Included files", "IncludeEntry"),
 ];
 
 /// A file that uses every key.

@@ -79,10 +79,10 @@ impl JsonSchema for RuleEntry {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = generator.subschema_for::<RuleTable>();
         json_schema!({
-            "description": "`allow`, `ask`, `deny` or `delegate AUTHORITY`, and then which calls: a tool (`write_file`, `github.*`), a \
-                tool with what the call is about (`shell(git push *)`, `http_request(POST https://*.example.com/*)`) \
-                or with conditions on its arguments (`pay.*[/amount > 100]`), a path or URL whichever tool uses \
-                it (`fs.read(**/.env*)`, `fs.write(src/**)`, `net(https://api.example.com/*)`), or a class \
+            "description": "`allow`, `ask`, `deny` or `delegate AUTHORITY`, then the calls: a tool (`write_file`, `github.*`), a \
+                tool with a command, path or URL (`shell(git push *)`, `http_request(POST https://*.example.com/*)`) \
+                or with conditions on its arguments (`pay.*[/amount > 100]`), a path or URL for every tool \
+                (`fs.read(**/.env*)`, `fs.write(src/**)`, `net(https://api.example.com/*)`), or a class \
                 (`class:write`).",
             "anyOf": [
                 { "type": "string", "pattern": "^\\s*(allow|ask|deny|delegate\\s+[A-Za-z][A-Za-z0-9_-]*)\\s+\\S.*$" },

@@ -33,7 +33,7 @@ pub enum SizeError {
     )]
     Form(String),
     /// More bytes than can be counted.
-    #[error("`{0}` is larger than any size")]
+    #[error("`{0}` is too large for a size")]
     TooLarge(String),
 }
 

@@ -130,6 +130,6 @@ pub(crate) fn refuse(
 /// internal error.
 pub(crate) fn lost_its_way() -> StageExit {
     StageExit::End(result::internal(
-        "a stage was reached without what the one before it leaves behind",
+        "a stage ran without the output of the stage before it",
     ))
 }

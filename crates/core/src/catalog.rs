@@ -22,6 +22,7 @@ pub use declaration::{CatalogEntry, CatalogNotice};
 pub(crate) use declared::RecordedDeclarations;
 pub use interface::{OperatorSettings, SourceSettings, SourceTrust};
 pub use pins::{MemoryPins, PinStore, PinStoreError};
+pub(crate) use schema::ViolationKind;
 pub use schema::{Schema, SchemaError, SchemaViolation};
 pub use surface::{Surface, SurfaceEntry, ToolFilter};
 

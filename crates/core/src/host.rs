@@ -541,7 +541,7 @@ impl Host {
                 .is_err()
             {
                 tracing::error!(
-                    "some calls did not stop when told to; their ends are written at the next start"
+                    "some calls did not stop after their cancellation; their ends are recorded at the next start"
                 );
             }
         }

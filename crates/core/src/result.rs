@@ -270,11 +270,11 @@ pub(crate) fn withhold(
     result.truncated = None;
     result.is_error = true;
     let done = if result.outcome.is_success() {
-        "the call was done"
+        "the call ran"
     } else {
         "the call ran and failed"
     };
-    let message = format!("{done}, but the hook `{hook}` keeps what it gave back: {why}");
+    let message = format!("{done}, but the hook `{hook}` withheld its result: {why}");
     result.disposition = Disposition::Synthetic;
     // Clients that see a success may read its content only.
     result
@@ -338,14 +338,13 @@ fn check_promise(call: &PipelineCall, output: &ToolOutput) {
         return;
     };
     let broken = match &output.structured {
-        None => Some("the tool promised structured content and gave none".to_owned()),
+        None => {
+            Some("the tool declares an output schema and returned no structured content".to_owned())
+        }
         Some(value) => match schema.violations(value) {
-            Ok(violations) => violations.first().map(|v| {
-                format!(
-                    "structured content at `{}`: expected {}, got {}",
-                    v.at, v.expected, v.given
-                )
-            }),
+            Ok(violations) => violations
+                .first()
+                .map(|violation| format!("structured content: {violation}")),
             Err(error) => Some(error.to_string()),
         },
     };

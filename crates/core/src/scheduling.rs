@@ -51,13 +51,13 @@ pub struct SchedulerLimits {
 pub(crate) enum QueueFull {
     #[error("{}", .0.told("places in the queue", "limits.queue"))]
     Shared(ShareRefusal),
-    #[error("{share} calls of this session are waiting already, which is its share")]
+    #[error("{share} calls of this session are already waiting, which is its share")]
     Session { share: usize },
     /// The wait would never end: a call above this one holds the resource and waits for this call.
-    #[error("the call that made it holds `{key}`, which it would need alone")]
+    #[error("a parent call holds `{key}`, which this call needs exclusively")]
     HeldAbove { key: String },
     /// The wait would never end: the holders of its resources wait, directly or through others, for this call.
-    #[error("what it needs is held by calls that wait for the call that made it")]
+    #[error("its resources are held by calls that wait for its parent call")]
     Circle,
 }
 

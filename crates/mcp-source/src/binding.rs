@@ -154,7 +154,7 @@ impl McpUpstream {
     pub(super) fn unbound(&self) -> Option<String> {
         let lack = self.guard_lack().filter(|_| self.must_guard(None))?;
         Some(format!(
-            "path rules cannot bind it, so every call asks: {lack}"
+            "path rules cannot bind it, so every call needs approval: {lack}"
         ))
     }
 
@@ -164,7 +164,7 @@ impl McpUpstream {
         let is_confined = self.children.as_ref()?.confined(program.profile).is_some();
         (program.reads.is_some() && !is_confined).then(|| {
             format!(
-                "`reads` limits which files the MCP server `{}` sees, and this machine cannot confine that",
+                "`reads` limits the files that the MCP server `{}` can read, but this machine cannot enforce that",
                 self.settings.name
             )
         })
@@ -174,15 +174,15 @@ impl McpUpstream {
     pub(super) fn unguarded(&self, lack: &str) -> String {
         let name = &self.settings.name;
         format!(
-            "rules keep paths from this call, and nothing keeps the MCP server `{name}` from them: {lack}"
+            "rules keep paths from this call, but the MCP server `{name}` can reach them: {lack}"
         )
     }
 
     /// The caution while running calls delay the restart of an outdated program.
     pub(super) fn outdated(&self) -> String {
         format!(
-            "the MCP server `{}` was started before the path rules, or the files that they keep, changed, and may still \
-             reach those files; it is started anew once it is idle",
+            "the path rules, or the files that they keep, changed after the start of the MCP server `{}`, which may still \
+             reach those files; it restarts once it is idle",
             self.settings.name
         )
     }
@@ -192,7 +192,7 @@ impl McpUpstream {
     pub(super) fn outdated_meanwhile(&self) -> ToolFailure {
         ToolFailure::of(ErrorClass::DependencyUnavailable, self.outdated())
             .code("server_outdated")
-            .hint("send the call again; while the server is busy, an operator is asked about it")
+            .hint("send the call again; while the server is busy, the call needs approval")
             .untouched()
     }
 }

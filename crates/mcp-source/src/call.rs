@@ -150,14 +150,14 @@ fn held_back(server: &McpUpstream, tool: &ToolId) -> ToolFailure {
     let listing = server.listing();
     let failure = match listing.quarantined.iter().find(|held| held.tool == *tool) {
         Some(held) => {
-            let message = format!("`{tool}` is kept back: its definition is {}", held.change);
+            let message = format!("`{tool}` is held back: its definition is {}", held.change);
             ToolFailure::of(ErrorClass::SetupRequired, message).code("definition_kept_back").hint(format!(
-                "an operator looks at the change and takes it with `toolpost tools accept {tool}`"
+                "ask the operator to review the change and accept it with `toolpost tools accept {tool}`"
             ))
         }
         None => ToolFailure::of(
             ErrorClass::UnknownTool,
-            format!("the server does not offer `{tool}` any more"),
+            format!("the server no longer offers `{tool}`"),
         )
         .code("tool_gone"),
     };
@@ -272,7 +272,7 @@ impl UpstreamCall<'_> {
                 asked.insert("requestState".to_owned(), state);
             }
         }
-        let message = format!("the server asked for more {ROUNDS} times and never answered");
+        let message = format!("the server asked for more input {ROUNDS} times and never answered");
         Err(ToolFailure::new(message).code("too_many_rounds"))
     }
 
@@ -283,8 +283,10 @@ impl UpstreamCall<'_> {
         consult::ask_all(self.context, &self.server.settings.name, requests)
             .await
             .map_err(|why| {
-                ToolFailure::new(format!("the tool needs an answer that nobody gives: {why}"))
-                    .code("caller_cannot_answer")
+                ToolFailure::new(format!(
+                    "the tool asked a question that has no answer: {why}"
+                ))
+                .code("caller_cannot_answer")
             })
     }
 
@@ -325,9 +327,8 @@ impl UpstreamCall<'_> {
     /// tasks.
     async fn task(&self, created: Value) -> Result<Value, ToolFailure> {
         let Some(id) = created["taskId"].as_str().map(str::to_owned) else {
-            return Err(
-                ToolFailure::new("the server made a task without an id").code("unreadable_answer")
-            );
+            return Err(ToolFailure::new("the server created a task without an id")
+                .code("unreadable_answer"));
         };
         let named = || {
             json!({ "taskId": id })
@@ -350,7 +351,7 @@ impl UpstreamCall<'_> {
                     running.live = None;
                     let said = state["error"]["message"]
                         .as_str()
-                        .unwrap_or("it says nothing more")
+                        .unwrap_or("no reason given")
                         .to_owned();
                     return Err(
                         ToolFailure::new(format!("the task failed: {said}")).code("task_failed")
@@ -359,7 +360,7 @@ impl UpstreamCall<'_> {
                 Some("cancelled") => {
                     running.live = None;
                     return Err(
-                        ToolFailure::new("the server gave the task up").code("task_cancelled")
+                        ToolFailure::new("the server canceled the task").code("task_cancelled")
                     );
                 }
                 Some("input_required") => {

@@ -66,7 +66,7 @@ pub(super) async fn ask_all(
         let method = request["method"].as_str().unwrap_or_default();
         let Some(kind) = kind_of(method, &request["params"]) else {
             return Err(format!(
-                "it asks for `{}`, which nobody here answers",
+                "it asks for `{}`, which this host does not support",
                 clean::line(method, 100)
             ));
         };

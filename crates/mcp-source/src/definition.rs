@@ -47,7 +47,7 @@ impl Definition {
         let Value::Object(mut fields) = entry else {
             return refuse(
                 "invalid_spec",
-                "an entry of its list of tools is no object".to_owned(),
+                "an entry of its list of tools is not an object".to_owned(),
             );
         };
         let Some(name) = fields
@@ -64,7 +64,7 @@ impl Definition {
         if name.is_empty() || name.len() > NAME {
             return refuse(
                 "invalid_tool_name",
-                format!("its tool `{shown}` has no name that can be used"),
+                format!("the name of its tool `{shown}` cannot be used"),
             );
         }
         if !fields.get("inputSchema").is_some_and(Value::is_object) {
@@ -79,7 +79,7 @@ impl Definition {
         let size = serde_json::to_vec(&fields).map_or(usize::MAX, |text| text.len());
         if size > DEFINITION {
             let message = format!(
-                "its tool `{shown}` is left out: its definition has {size} bytes, and {DEFINITION} are allowed"
+                "its tool `{shown}` is left out: its definition has {size} bytes, the limit is {DEFINITION}"
             );
             return refuse("oversized", message);
         }
@@ -164,7 +164,7 @@ impl Definition {
             Some(Ok(schema)) => declaration.input.schema = schema,
             Some(Err(why)) => {
                 let message =
-                    format!("the schema of `{id}` is broken, any object is taken instead: {why}");
+                    format!("the schema of `{id}` is invalid, so any object is accepted: {why}");
                 told("invalid_schema", message);
             }
             None => {}
@@ -174,7 +174,7 @@ impl Definition {
             Some(Err(why)) => {
                 told(
                     "invalid_schema",
-                    format!("the output schema of `{id}` is broken, and not used: {why}"),
+                    format!("the output schema of `{id}` is invalid and is ignored: {why}"),
                 );
             }
             None => {}
@@ -187,7 +187,7 @@ impl Definition {
         let mut schema = self.fields.get(field)?.clone();
         if clean::hides_names(&schema) {
             return Some(Err(
-                "names or values in it hold characters that nobody sees".to_owned(),
+                "names or values in it contain invisible characters".to_owned()
             ));
         }
         clean::value(&mut schema);

@@ -126,7 +126,7 @@ impl AwaitedMcpRequest {
         if !self.cut.swap(true, Ordering::Relaxed) {
             call.log(
                 LogLevel::Warn,
-                "the server says more of this call than is told; the rest is left out",
+                "the server sent too many messages about this call; the rest is left out",
             );
         }
         None
@@ -204,7 +204,7 @@ impl McpMessageRouter {
         match found.unwrap_or(UpstreamAnswerMatch::Unknown) {
             UpstreamAnswerMatch::Awaited(request) => request.resolve(answer),
             UpstreamAnswerMatch::Late => {}
-            UpstreamAnswerMatch::Unknown => self.nuisance("answers that nobody waits for"),
+            UpstreamAnswerMatch::Unknown => self.nuisance("answers without a request"),
         }
     }
 
@@ -250,7 +250,7 @@ impl McpMessageRouter {
         message: Option<String>,
     ) {
         let Some(slot) = token.and_then(|token| self.of(token)) else {
-            return self.nuisance("progress of nothing that runs");
+            return self.nuisance("progress without a running call");
         };
         let message = message
             .map(|text| clean::line(&text, LINE))
@@ -292,7 +292,7 @@ impl McpMessageRouter {
                 None => self.count(),
             },
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
-            None => self.nuisance("log lines beside any call"),
+            None => self.nuisance("log lines outside of calls"),
         }
     }
 
@@ -324,7 +324,7 @@ impl McpMessageRouter {
             (self.told)(UpstreamNotice::Line(line));
         } else if told == LINES {
             (self.told)(UpstreamNotice::Line(format!(
-                "it wrote more than {LINES} lines; the others are not told"
+                "it wrote more than {LINES} lines; the others are not logged"
             )));
         }
     }
@@ -339,7 +339,7 @@ impl McpMessageRouter {
         drop(nuisance);
         if first {
             self.line(format!(
-                "it sends {kind}; that is ignored, and not told again"
+                "it sends {kind}; these are ignored and reported only once"
             ));
         }
         self.count();
@@ -356,7 +356,7 @@ impl McpMessageRouter {
         drop(nuisance);
         if too_many {
             self.end(&format!(
-                "it sent more than {BEARABLE} messages within {} s that nobody had asked for",
+                "it sent more than {BEARABLE} unsolicited messages within {} s",
                 WINDOW.as_secs()
             ));
         }

@@ -55,7 +55,7 @@ pub(super) async fn everything(
             Ok(definition) if !server.wants(&definition.name) => {}
             Ok(definition) if !names.insert(definition.name.clone()) => {
                 let message = format!(
-                    "it lists `{}` more than once; the first one counts",
+                    "it lists `{}` more than once; only the first one is used",
                     definition.name
                 );
                 problems.push(problem(&server.name, "invalid_spec", message));
@@ -96,7 +96,7 @@ pub(super) async fn everything(
                 let left_out = listed.entries.iter().filter(hidden).count();
                 if left_out > 0 {
                     let message = format!(
-                        "{left_out} entries of `{method}` are left out: their `{key}` holds characters that nobody sees"
+                        "{left_out} entries of `{method}` are left out: their `{key}` contains invisible characters"
                     );
                     problems.push(problem(&server.name, SourceProblem::REDUCED, message));
                 }
@@ -152,7 +152,7 @@ async fn list(
         let mut page = connection.request(method, params, Map::new(), None).await?;
         let Some(Value::Array(entries)) = page.get_mut(field).map(Value::take) else {
             return Err(McpRequestError::Unreadable(format!(
-                "`{method}` was answered without `{field}`"
+                "the answer to `{method}` has no `{field}`"
             )));
         };
         list.entries.extend(entries);
@@ -167,7 +167,7 @@ async fn list(
             None => return Ok(list),
             Some(next) if !seen.insert(next.to_owned()) => {
                 list.odd = Some(format!(
-                    "`{method}` names the same next page twice; what was read until then counts"
+                    "`{method}` names the same next page twice; the list ends there"
                 ));
                 return Ok(list);
             }

@@ -184,7 +184,7 @@ impl UpstreamLink {
         let trying = tokio::spawn(async move {
             if let Some(outdated) = state.live.take().filter(|live| live.is_open()) {
                 let why = "the path rules, or the files that they keep, changed";
-                link.log(format!("it is started anew: {why}"));
+                link.log(format!("it restarts: {why}"));
                 outdated.end().await;
             }
             // Callers that left since the last start no longer count, so that there may be fewer guards.
@@ -471,7 +471,8 @@ fn unreachable(message: String) -> ToolFailure {
 fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
     let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
     let why = last.map_or("it cannot be reached", |failure| failure.message.as_str());
-    let message = format!("the server cannot be reached, and is tried again in {millis} ms: {why}");
+    let message =
+        format!("the server cannot be reached; the host tries again in {millis} ms: {why}");
     unreachable(message).after_ms(millis)
 }
 

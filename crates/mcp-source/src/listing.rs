@@ -14,13 +14,13 @@ use super::{
     manifest::{DefinitionHoldReason, UpstreamManifest},
 };
 
-/// The declaration of a tool that is kept back: its name and the reason. It contains no text of the server, because a
+/// The declaration of a tool that is held back: its name and the reason. It contains no text of the server, because a
 /// model reads declarations before any decision about a call.
 fn kept_back(id: &ToolId, what: &str) -> Declaration {
     let mut declaration = Declaration::new(id.clone(), "");
     declaration.kind = ToolKind::Mcp;
     let why =
-        format!("its definition {what}; an operator takes it with `toolpost tools accept {id}`");
+        format!("its definition {what}; an operator accepts it with `toolpost tools accept {id}`");
     declaration.lifecycle = Lifecycle::RequiresSetup(why);
     declaration
 }
@@ -88,11 +88,11 @@ impl UpstreamListing {
             let change = manifest.change(native);
             let diff = manifest.diff(native);
             let what = match change {
-                DefinitionHoldReason::New => "was never seen before",
-                DefinitionHoldReason::Changed => "is not what was accepted",
+                DefinitionHoldReason::New => "is new",
+                DefinitionHoldReason::Changed => "changed since it was accepted",
             };
             let message = format!(
-                "`{id}` is kept back: its definition {what}\nhint: `toolpost tools accept {id}` takes it as it is now"
+                "`{id}` is held back: its definition {what}\nhint: review it, then run `toolpost tools accept {id}`"
             );
             listing
                 .problems
@@ -193,7 +193,7 @@ fn told(mut problems: Vec<SourceProblem>, server: &str) -> Vec<SourceProblem> {
     let more = problems.len().saturating_sub(PROBLEMS);
     if more > 0 {
         problems.truncate(PROBLEMS);
-        let message = format!("{more} more problems with its tools are not told");
+        let message = format!("{more} more problems with its tools are not shown");
         problems.push(problem(server, SourceProblem::REDUCED, message));
     }
     problems
@@ -214,7 +214,7 @@ const READ: Companion = Companion {
 };
 const PROMPT: Companion = Companion {
     name: "get_prompt",
-    about: "Makes a prompt",
+    about: "Gets a prompt",
     arguments: &[("name", "string"), ("arguments", "object")],
 };
 const COMPLETE: Companion = Companion {
@@ -228,12 +228,12 @@ const COMPLETE: Companion = Companion {
 };
 const SUBSCRIBE: Companion = Companion {
     name: "subscribe",
-    about: "Asks for news of a resource",
+    about: "Subscribes to changes of a resource",
     arguments: &[("uri", "string")],
 };
 const UNSUBSCRIBE: Companion = Companion {
     name: "unsubscribe",
-    about: "Wants no more news of a resource",
+    about: "Ends the subscription to a resource",
     arguments: &[("uri", "string")],
 };
 

@@ -150,7 +150,7 @@ impl ServerStart<'_> {
         let (program, way) = match &server.transport {
             McpTransport::Stdio(program) => {
                 let Some(children) = children else {
-                    let message = "a program can only be started where the host has a workspace and a launcher";
+                    let message = "the host needs a workspace and a launcher to start a program";
                     return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
                 };
                 let (program, reading, writing) =
@@ -191,7 +191,7 @@ fn not_connected(error: &McpConnectError, program: Option<&str>) -> ToolFailure 
         McpConnectError::Setup(_) => ToolFailure::of(ErrorClass::SetupRequired, message),
         McpConnectError::Unauthorized(_) => ToolFailure::of(ErrorClass::SetupRequired, message)
             .code("unauthorized")
-            .hint("the operator's headers for this server must hold a token that it takes"),
+            .hint("the operator must set a valid token in the `headers` of this server"),
         McpConnectError::Handshake(_) | McpConnectError::Silent(_) => {
             ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("server_unreachable")
         }
@@ -266,7 +266,7 @@ impl LiveUpstream {
                 .request(method, Map::new(), Map::new(), None);
             if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
                 live.desk
-                    .end("it is stuck: calls were stopped, and it answers nothing any more");
+                    .end("it is stuck: calls were stopped, and it no longer answers");
             }
             live.unheard.store(0, Ordering::Relaxed);
         });

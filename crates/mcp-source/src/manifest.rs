@@ -43,17 +43,17 @@ pub(super) struct PinnedDefinition {
 /// Why a stored manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpstreamManifestError {
-    #[error("it is no JSON: {0}")]
+    #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("it is no JSON object")]
+    #[error("it is not a JSON object")]
     Form,
-    #[error("it is of a version that is not known here")]
+    #[error("its version is unknown")]
     Version,
     #[error("the definition of `{0}` is missing")]
     Definition(String),
 }
 
-/// Why a definition is kept back.
+/// Why a definition is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DefinitionHoldReason {
     /// The host never saw it.

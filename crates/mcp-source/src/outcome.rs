@@ -22,12 +22,12 @@ const LONGEST: usize = 4 * 1024;
 /// The result of `tools/call`.
 pub(super) fn of_tool(answer: Value) -> Result<ToolOutput, ToolFailure> {
     let Value::Object(mut answer) = answer else {
-        return Err(unreadable("it is no object"));
+        return Err(unreadable("it is not an object"));
     };
     let content = match answer.remove("content") {
         Some(Value::Array(pieces)) => pieces.into_iter().take(PIECES).map(content).collect(),
         None | Some(Value::Null) => Vec::new(),
-        Some(_) => return Err(unreadable("its `content` is no list")),
+        Some(_) => return Err(unreadable("its `content` is not a list")),
     };
     let structured = answer.remove("structuredContent");
     if answer.get("isError").and_then(Value::as_bool) == Some(true) {
@@ -48,7 +48,7 @@ pub(super) fn of_tool(answer: Value) -> Result<ToolOutput, ToolFailure> {
 /// The result of a request other than `tools/call`, whole.
 pub(super) fn of_request(answer: Value) -> Result<ToolOutput, ToolFailure> {
     let Value::Object(mut answer) = answer else {
-        return Err(unreadable("it is no object"));
+        return Err(unreadable("it is not an object"));
     };
     answer.remove("resultType");
     let meta = meta(&mut answer);
@@ -170,13 +170,13 @@ pub(super) fn failure(error: McpRequestError, server: &str) -> ToolFailure {
         } => remote(code, &message, data, server),
         McpRequestError::Unsent(why) => {
             let message =
-                format!("the connection to `{server}` was gone before the call was sent: {why}");
+                format!("the connection to `{server}` was lost before the call was sent: {why}");
             ToolFailure::of(ErrorClass::DependencyUnavailable, message)
                 .code(NOT_SENT)
                 .untouched()
         }
         McpRequestError::Busy { status, after } => {
-            let message = format!("`{server}` takes no requests for now (HTTP {status})");
+            let message = format!("`{server}` accepts no requests for now (HTTP {status})");
             let failure = ToolFailure::of(ErrorClass::RateLimited, message)
                 .code("server_busy")
                 .untouched();
@@ -191,16 +191,16 @@ pub(super) fn failure(error: McpRequestError, server: &str) -> ToolFailure {
             let message = format!("`{server}` refuses the host: {why}");
             ToolFailure::of(ErrorClass::SetupRequired, message)
                 .code("unauthorized")
-                .hint("the operator's headers for this server must hold a token that it takes")
+                .hint("the operator must set a valid token in the `headers` of this server")
                 .untouched()
         }
         McpRequestError::Lost(why) => {
             let message = format!(
-                "the connection to `{server}` broke while it was at work, and nobody knows how far it got: {why}"
+                "the connection to `{server}` broke during the call, which may have taken effect: {why}"
             );
             ToolFailure::of(ErrorClass::DependencyUnavailable, message)
                 .code("connection_lost")
-                .hint("look at what the call would have changed before sending it again")
+                .hint("check the effects of the call before you send it again")
         }
         McpRequestError::Unreadable(why) => unreadable(&why),
     }
@@ -211,13 +211,15 @@ fn remote(code: i32, message: &str, data: Option<Value>, server: &str) -> ToolFa
     let failure = match code {
         -32602 => ToolFailure::of(
             ErrorClass::InvalidArguments,
-            format!("`{server}` does not take the arguments: {message}"),
+            format!("`{server}` does not accept the arguments: {message}"),
         )
         .code("mcp_invalid_params")
         .untouched(),
-        -32601 => ToolFailure::new(format!("`{server}` does not know the request: {message}"))
-            .code("mcp_unknown_method")
-            .untouched(),
+        -32601 => ToolFailure::new(format!(
+            "`{server}` does not support the request: {message}"
+        ))
+        .code("mcp_unknown_method")
+        .untouched(),
         _ => ToolFailure::new(format!("`{server}` answered with error {code}: {message}"))
             .code("mcp_error"),
     };

@@ -92,10 +92,7 @@ pub(super) fn sight(
     let mut sight = match &program.reads {
         None => children.whole_sight(),
         Some(only) => children.narrow_sight(only).map_err(|outside| {
-            let message = format!(
-                "`{}`, which `reads` names, lies in no root",
-                outside.display()
-            );
+            let message = format!("`{}` in `reads` is outside the roots", outside.display());
             ToolFailure::of(ErrorClass::SetupRequired, message).untouched()
         })?,
     };
@@ -258,6 +255,6 @@ fn how(ended: Option<CommandExit>, killed: CommandExit, words: &str) -> String {
     let words = clean::stripped(words.trim());
     match words.is_empty() {
         true => told,
-        false => format!("{told}; it last wrote:\n{words}"),
+        false => format!("{told}; its last output:\n{words}"),
     }
 }

@@ -217,7 +217,7 @@ impl McpUpstream {
             .unwrap_or(false)
         {
             self.log(
-                "it leaves the first words of the host unanswered; some changes may not be heard"
+                "it did not answer the host's first requests; the host may miss some changes"
                     .to_owned(),
             );
         }
@@ -254,7 +254,7 @@ impl McpUpstream {
                 ),
             },
             // A manifest that cannot be read counts as known and empty. If it counted as unknown, the policy
-            // `FirstUse` would accept every definition of the next listing, among them definitions that were kept back
+            // `FirstUse` would accept every definition of the next listing, among them definitions that were held back
             // before the damage.
             Ok(Err(error)) => (Some(UpstreamManifest::default()), Some(error.to_string())),
             Err(error) => (Some(UpstreamManifest::default()), Some(error.to_string())),
@@ -359,7 +359,7 @@ impl McpUpstream {
         if before.quarantined != now.quarantined {
             for held in &now.quarantined {
                 self.log(format!(
-                    "`{}` is kept back: its definition is {}",
+                    "`{}` is held back: its definition is {}",
                     held.tool, held.change
                 ));
             }
@@ -425,7 +425,7 @@ impl McpUpstream {
         if let Some(live) = self.link.open().await {
             if self.look_again(&live).await.is_err() {
                 self.log(
-                    "its tools could not be listed again; those listed before stay".to_owned(),
+                    "its tools could not be listed again; the earlier list stays in use".to_owned(),
                 );
             }
             return Ok(());
@@ -467,7 +467,7 @@ impl McpUpstream {
         };
         match program.profile {
             SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite => Some(format!(
-                "its program has no network; `mcp.servers.{}.sandbox: network` would give it one",
+                "its program has no network; to allow it, set `mcp.servers.{}.sandbox: network`",
                 self.settings.name
             )),
             SandboxProfile::Network | SandboxProfile::None => None,
@@ -478,7 +478,7 @@ impl McpUpstream {
         Arc::clone(&self.listing.lock())
     }
 
-    /// Accepts definitions that are kept back: of one tool, or of all. `seen`: the digest of the definition that the
+    /// Accepts definitions that are held back: of one tool, or of all. `seen`: the digest of the definition that the
     /// operator read. It binds the acceptance to that text, because the server can change the definition again in the
     /// meantime.
     pub(super) async fn accept(
@@ -493,7 +493,7 @@ impl McpUpstream {
                 reason,
             });
         }
-        // Definitions that an earlier process kept back are in the manifest, and `problems` showed them to the
+        // Definitions that an earlier process held back are in the manifest, and `problems` showed them to the
         // operator. The server is asked only if there are none.
         let looked = self
             .manifest
@@ -526,8 +526,8 @@ impl McpUpstream {
             .collect();
         if held.is_empty() {
             let reason = match tool {
-                Some(tool) => format!("`{tool}` is not kept back"),
-                None => "nothing of it is kept back".to_owned(),
+                Some(tool) => format!("`{tool}` is not held back"),
+                None => "nothing of it is held back".to_owned(),
             };
             return Err(SourceError {
                 origin: self.settings.name.clone(),
@@ -541,9 +541,7 @@ impl McpUpstream {
                 .get(native)
                 .is_some_and(|definition| is_seen(definition.digest()))
             {
-                let reason = format!(
-                    "the definition of `{id}` changed again meanwhile; look at it once more"
-                );
+                let reason = format!("the definition of `{id}` changed again; review it once more");
                 return Err(SourceError {
                     origin: self.settings.name.clone(),
                     reason,
@@ -612,12 +610,11 @@ impl McpUpstream {
 }
 
 fn crowded() -> ToolFailure {
-    let message = format!(
-        "{PLACES} sessions have a connection of their own to this server, and no more can be"
-    );
+    let message =
+        format!("{PLACES} sessions have their own connection to this server, which is the limit");
     ToolFailure::of(ErrorClass::RateLimited, message)
         .code("too_many_connections")
-        .hint("close sessions that are not needed, or let them share one with `share: host`")
+        .hint("close unused sessions, or let them share one connection with `share: host`")
         .untouched()
 }
 

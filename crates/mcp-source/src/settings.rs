@@ -25,7 +25,7 @@ pub struct McpServer {
     pub sharing: McpSharing,
     /// When the host starts it.
     pub start: McpStartPolicy,
-    /// The policy for definitions that the host never saw. Changed ones are always kept back.
+    /// The policy for definitions that the host never saw. Changed ones are always held back.
     pub new_tools: McpNewToolPolicy,
     /// The tools to offer, by native name. `None`: all.
     pub allow: Option<GlobSet>,
@@ -133,11 +133,11 @@ pub enum McpStartPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpNewToolPolicy {
     /// The definitions of a server's first listing are accepted, because the operator named the server. Later
-    /// additions are kept back.
+    /// additions are held back.
     #[default]
     FirstUse,
-    /// New definitions are kept back until an operator accepts them.
+    /// New definitions are held back until an operator accepts them.
     Ask,
-    /// New definitions are accepted. Changed ones are still kept back.
+    /// New definitions are accepted. Changed ones are still held back.
     Take,
 }

@@ -34,7 +34,7 @@ impl WatchedResources {
             return Ok(true);
         }
         let message =
-            format!("{ADDRESSES} resources of this server are watched already, and no more can be");
+            format!("{ADDRESSES} resources of this server are watched already, which is the limit");
         Err(ToolFailure::of(ErrorClass::RateLimited, message)
             .code("too_many_subscriptions")
             .hint("unsubscribe from some first")

@@ -211,7 +211,7 @@ pub enum ArtifactError {
     #[error("there is no room to keep it: {}", .0.told("bytes of kept results", "limits.artifacts"))]
     Shared(ShareRefusal),
     /// The artifact alone exceeds the limit.
-    #[error("it is larger than the {limit} bytes that are kept of one result (`{setting}`)")]
+    #[error("it is larger than the limit of {limit} bytes for one result (`{setting}`)")]
     TooLarge {
         /// The limit that was reached.
         limit: u64,
@@ -219,10 +219,10 @@ pub enum ArtifactError {
         setting: &'static str,
     },
     /// None of the calls that this caller may see made an artifact of that id.
-    #[error("no kept result `{0}` is known here")]
+    #[error("the kept result `{0}` is unknown")]
     Unknown(ArtifactId),
     /// The artifact was stored and has been removed.
-    #[error("the kept result `{0}` is gone: it was older than results are kept, or was removed")]
+    #[error("the kept result `{0}` is gone: it expired or was removed")]
     Gone(ArtifactId),
     /// The stored bytes do not match the digest.
     #[error("the kept result `{0}` is damaged: its bytes are not those that were written")]

@@ -212,6 +212,6 @@ pub trait CallArtifactStore: Send + Sync {
 
 fn no_such_call(id: InvocationId) -> ToolFailure {
     ToolFailure::invalid(format!(
-        "no call `{id}` is known: there is no host around this call"
+        "the call `{id}` is unknown: there is no host around this call"
     ))
 }

@@ -34,28 +34,28 @@ macro_rules! error_classes {
 }
 
 error_classes! {
-    UnknownTool = "unknown_tool", "No tool of that name is known here.";
+    UnknownTool = "unknown_tool", "No tool has that name.";
     PolicyBlocked = "policy_blocked", "The tool exists but is hidden from this caller.";
     SchemaNotLoaded = "schema_not_loaded", "The tool is deferred and was not shown in this session yet.";
-    SchemaValidationFailed = "schema_validation_failed", "The arguments are not a JSON object that can be read.";
+    SchemaValidationFailed = "schema_validation_failed", "The arguments are not a valid JSON object.";
     InvalidArguments = "invalid_arguments", "The arguments do not fit the tool's schema or rules.";
-    SetupRequired = "setup_required", "Something must be installed or configured first.";
-    SandboxViolation = "sandbox_violation", "The call reached for something outside its confines.";
+    SetupRequired = "setup_required", "A requirement of the tool is not installed or configured.";
+    SandboxViolation = "sandbox_violation", "The call tried to use a resource outside its limits.";
     HookBlocked = "hook_blocked", "A hook stopped the call.";
-    HookFailed = "hook_failed", "A hook broke, and a guard that breaks does not allow.";
+    HookFailed = "hook_failed", "A guard hook failed, so the call is not allowed.";
     PermissionDenied = "permission_denied", "A rule or the mode denies the call.";
-    ApprovalRejected = "approval_rejected", "A person was needed and did not approve.";
-    ApprovalPending = "approval_pending", "The caller could wait no longer while a person was being asked; it did not run yet.";
+    ApprovalRejected = "approval_rejected", "The call requires a person's approval and was not approved.";
+    ApprovalPending = "approval_pending", "The caller stopped waiting for approval; the call has not run yet.";
     RateLimited = "rate_limited", "A queue or a limit is full.";
-    Queued = "queued", "The caller could wait no longer while the call was still in the queue; it did not run.";
-    Canceled = "canceled", "The call was told to stop, or the host went away before it started.";
-    SiblingCanceled = "sibling_canceled", "Another call of its batch failed or did not run, and this one was given up with it.";
+    Queued = "queued", "The caller stopped waiting while the call was in the queue; the call did not run.";
+    Canceled = "canceled", "The call was canceled, or the host stopped before the call started.";
+    SiblingCanceled = "sibling_canceled", "Another call of its batch failed or did not run, so this call was canceled.";
     Timeout = "timeout", "The deadline passed and the work was stopped.";
-    DependencyUnavailable = "dependency_unavailable", "Something the tool needs did not answer.";
+    DependencyUnavailable = "dependency_unavailable", "A dependency of the tool did not answer.";
     ExecutionFailed = "execution_failed", "The tool ran and failed.";
     ResultTooLarge = "result_too_large", "The result is over the limit and could not be cut.";
-    OutcomeUnknown = "outcome_unknown", "The host died while the call ran; nobody knows whether it took effect.";
-    RequestConflict = "request_conflict", "The same request id came with other arguments before.";
+    OutcomeUnknown = "outcome_unknown", "The host stopped while the call ran; it is unknown whether the call took effect.";
+    RequestConflict = "request_conflict", "The request id was already used with other arguments.";
     JournalUnavailable = "journal_unavailable", "The journal cannot be written, so nothing may run.";
 }
 

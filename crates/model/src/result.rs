@@ -421,16 +421,18 @@ impl ToolResult {
                 let why = self
                     .summary
                     .as_deref()
-                    .unwrap_or("the tool succeeded and had nothing to say");
+                    .unwrap_or("the tool succeeded and returned no content");
                 remarks.push(format!("empty: {why}"));
             }
             Disposition::RefOnly => remarks.push("kept, and not shown".to_owned()),
             Disposition::Redacted => {
-                remarks.push("redacted: what it says is neither shown nor kept".to_owned());
+                remarks.push("redacted: the content is neither shown nor kept".to_owned());
             }
             Disposition::Dropped => {
                 let why = why().unwrap_or("it could not be kept");
-                remarks.push(format!("dropped: what is not shown here is lost: {why}"));
+                remarks.push(format!(
+                    "dropped: content that is not shown here is lost: {why}"
+                ));
             }
             Disposition::Inline | Disposition::Preview | Disposition::Synthetic => {}
         }
@@ -464,7 +466,7 @@ impl ToolResult {
             ));
         }
         if !self.redactions.is_empty() {
-            remarks.push(format!("secrets were taken out: {}", self.redactions));
+            remarks.push(format!("secrets were removed: {}", self.redactions));
         }
         remarks
     }

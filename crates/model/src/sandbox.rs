@@ -112,12 +112,12 @@ impl fmt::Display for SandboxPlan {
         let tier = self.tier;
         match (profile, tier) {
             (SandboxProfile::None, _) => {
-                f.write_str("none: the operator lets it run unconfined")?;
+                f.write_str("none: by the operator's setting, it runs unconfined")?;
             }
             (_, SandboxTier::N) => {
                 write!(
                     f,
-                    "{profile} is asked for, and this machine gives nothing (tier N)"
+                    "{profile} is requested, and this machine offers no confinement (tier N)"
                 )?;
             }
             (_, SandboxTier::A | SandboxTier::B | SandboxTier::C) => {

@@ -63,7 +63,7 @@ pub trait Source: Send + Sync + 'static {
         seen: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
         let _ = (tool, seen);
-        let reason = "nothing of it is kept back".to_owned();
+        let reason = "nothing of it is held back".to_owned();
         let error = SourceError {
             origin: self.name().to_owned(),
             reason,
@@ -398,7 +398,7 @@ impl SourceProblem {
     fn state(&self) -> &'static str {
         match (self.is_declined(), self.is_partial()) {
             (true, _) => "declined",
-            (false, true) => "is not whole",
+            (false, true) => "is incomplete",
             (false, false) => "is not available",
         }
     }

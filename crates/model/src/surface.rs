@@ -124,13 +124,15 @@ impl HiddenReason {
     pub fn explain(self) -> &'static str {
         match self {
             Self::Policy => "a permission rule or the mode denies it outright",
-            Self::ModelCapability => "the model was not said to have an ability this tool needs",
+            Self::ModelCapability => {
+                "the session does not declare a model capability that this tool requires"
+            }
             Self::Role => "the caller's role may not use it",
             Self::TaskScope => "it belongs to another task or skill",
-            Self::Setup => "it needs setting up first",
+            Self::Setup => "it must be set up first",
             Self::Disabled => "the operator switched it off",
             Self::Deferred => "it is deferred until a search shows it",
-            Self::Internal => "only other tools of its source call it",
+            Self::Internal => "only other tools of its source can call it",
             Self::Companion => "it is called by its id only",
         }
     }

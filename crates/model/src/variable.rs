@@ -82,13 +82,13 @@ pub fn never_passed(name: &str) -> Option<&'static str> {
     if begins(&NAMES_OF_PEOPLE) {
         None
     } else if begins(&LOADERS) || LOADED.contains(&name.as_str()) {
-        Some("it changes what code a program runs")
+        Some("it changes the code that a program runs")
     } else if name.starts_with("GIT_") {
-        Some("git would run or read something else by it")
+        Some("it changes the files that git reads or the programs that it runs")
     } else if is_secret_like(&name) || begins(&KEEPERS) {
-        Some("by its name it holds a secret or the way to one")
+        Some("by its name, it holds a secret or the path to one")
     } else if begins(&OWN) {
-        Some("it is the host's own to set")
+        Some("only the host sets it")
     } else {
         None
     }

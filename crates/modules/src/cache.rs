@@ -43,7 +43,7 @@ pub enum CacheError {
         path: PathBuf,
     },
     /// A record of the cache cannot be read.
-    #[error("`{path}` cannot be read: {source}\nhint: `toolpost modules remove` clears it away")]
+    #[error("`{path}` cannot be read: {source}\nhint: delete it with `toolpost modules remove`")]
     Record {
         /// The record.
         path: PathBuf,
@@ -142,7 +142,7 @@ impl ModuleCache {
             }
             if !told {
                 progress(ModuleSetupProgress::Step(
-                    "waiting for another host that works on the same".to_owned(),
+                    "waiting for another host to finish the same work".to_owned(),
                 ));
                 told = true;
             }

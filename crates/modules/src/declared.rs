@@ -25,7 +25,7 @@ pub(crate) fn declare(
         .collect();
     if let Err(error) = Schema::try_out(&declaration.input.schema) {
         let message = format!(
-            "the schema of its tool `{}` is broken, any object is taken instead: {error}",
+            "the schema of its tool `{}` is invalid, so any object is accepted: {error}",
             spec.name
         );
         problems.push(problem(module, "invalid_schema", message));
@@ -93,7 +93,7 @@ pub(crate) fn counted(problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
     let told = |(_, problem, count): (String, SourceProblem, usize)| match count {
         1 => problem,
         _ => SourceProblem {
-            message: format!("{} (and {} more of the kind)", problem.message, count - 1),
+            message: format!("{} (and {} more like it)", problem.message, count - 1),
             ..problem
         },
     };
@@ -128,9 +128,9 @@ mod tests {
         ];
         let told: Vec<String> = counted(all).iter().map(ToString::to_string).collect();
         let expected = [
-            "`tool-many` is not whole: its tool `a` is already mounted by `x` (and 1 more of the kind)",
-            "`tool-many` is not whole: it mounts more than 256 tools",
-            "`tool-many` is not whole: the schema of `c` (and 2 more of the kind)",
+            "`tool-many` is incomplete: its tool `a` is already mounted by `x` (and 1 more like it)",
+            "`tool-many` is incomplete: it mounts more than 256 tools",
+            "`tool-many` is incomplete: the schema of `c` (and 2 more like it)",
             "`tool-many` is not available: no key",
         ];
         assert_eq!(told, expected);

@@ -88,22 +88,20 @@ enum FetchError {
     Archive(#[from] ArchiveError),
     #[error(transparent)]
     Tree(#[from] TreeError),
-    #[error("`{}` is not there", .0.display())]
+    #[error("`{}` does not exist", .0.display())]
     NoPath(PathBuf),
     #[error("{0}")]
     Unspoken(String),
-    #[error("it has neither a folder nor a file `{0}`")]
+    #[error("its source has no folder or file `{0}`")]
     NoSubdirectory(String),
-    #[error(
-        "it is not in the cache, and nothing may be fetched\nhint: `toolpost modules fetch` fetches it"
-    )]
+    #[error("it is not in the cache, and fetching is off\nhint: run `toolpost modules fetch`")]
     Offline,
     #[error(
-        "the copy in the cache is not what was fetched: somebody changed it, or the disk did\n\
-         hint: look at `{}`; `toolpost modules update` fetches it anew", .0.display()
+        "the copy in the cache changed since it was fetched\n\
+         hint: inspect `{}`, then fetch it again with `toolpost modules update`", .0.display()
     )]
     Changed(PathBuf),
-    #[error("the work was broken off")]
+    #[error("the work was interrupted")]
     BrokenOff,
 }
 

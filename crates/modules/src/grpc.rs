@@ -156,7 +156,7 @@ fn must_be_tool(module: &PlannedModule, origin: Option<String>) -> Result<(), Lo
         ModuleKind::Tool => Ok(()),
         ModuleKind::Hook => {
             let message =
-                "hooks behind gRPC are not supported; a hook can be a Python or a Rust module";
+                "hooks over gRPC are not supported; a hook can be a Python or a Rust module";
             Err(load_failure(
                 module,
                 origin,

@@ -280,10 +280,7 @@ fn heeded(wants: HookDemands, result: Option<&ToolResult>) -> HookOutput {
             }
             // The call is over, so no question is possible, and a result without approval is not shown.
             Some(_) => {
-                let reason = format!(
-                    "it asks whether the result may be seen: {}",
-                    question.prompt
-                );
+                let reason = format!("it requests approval of the result: {}", question.prompt);
                 output.stop.get_or_insert(reason);
             }
         }

@@ -102,18 +102,18 @@ pub struct PreparedEnvironment {
 pub enum PackagesError {
     /// No interpreter.
     #[error(
-        "`{wanted}` is not there, and Python modules need it\n\
-         hint: install Python 3.10 or newer, or say where it is under `amplifier.python`"
+        "`{wanted}` is not installed, and Python modules require it\n\
+         hint: install Python 3.10 or newer, or set its path in `amplifier.python`"
     )]
     NoPython {
         /// The program that was looked for.
         wanted: String,
     },
     /// It does not run.
-    #[error("Python cannot be asked what it is: {0}")]
+    #[error("the version of Python cannot be read: {0}")]
     Python(#[source] RunError),
     /// Its answer is not that of a Python.
-    #[error("`{}` does not answer as Python would: {source}", python.display())]
+    #[error("`{}` does not behave like Python: {source}", python.display())]
     Answer {
         /// The interpreter.
         python: PathBuf,
@@ -122,7 +122,7 @@ pub enum PackagesError {
         source: serde_json::Error,
     },
     /// It is too old.
-    #[error("`{}` is Python {version}, and modules need 3.10 or newer", python.display())]
+    #[error("`{}` is Python {version}, and modules require 3.10 or newer", python.display())]
     TooOld {
         /// The interpreter.
         python: PathBuf,
@@ -433,8 +433,8 @@ fn drop_missing(
             }
             (_, "") => {
                 let message = format!(
-                    "it has no `source`, and `{}` has no package of its name installed\n\
-                     hint: give `{id}` a `source`, or say under `amplifier.python` which Python has it",
+                    "it has no `source`, and `{}` has no package of this name installed\n\
+                     hint: give `{id}` a `source`, or set `amplifier.python` to a Python that has it",
                     python.executable.display()
                 );
                 failures.push(needs.module.failure(LoadReason::MissingSource, message));

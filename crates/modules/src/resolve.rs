@@ -61,7 +61,7 @@ pub enum ResolveError {
         error: ModuleManifestError,
     },
     /// The type in the plan differs from the type in the manifest.
-    #[error("its manifest says that it is a {found} module, and the plan mounts it as a {wanted}")]
+    #[error("its manifest declares a {found} module, but the plan mounts it as a {wanted}")]
     WrongType {
         /// The type in the manifest.
         found: ModuleType,
@@ -116,7 +116,7 @@ fn fits(kind: ModuleKind, mut resolved: ResolvedModule) -> Result<ResolvedModule
     match resolved.transport {
         ModuleTransport::Python => {
             let note = format!(
-                "its manifest says that it is a {found} module; the plan mounts it as a {word}"
+                "its manifest declares a {found} module, but the plan mounts it as a {word}"
             );
             resolved.notes.push(note);
             Ok(resolved)
@@ -163,8 +163,8 @@ pub fn resolve_folder(path: &Path) -> Result<ResolvedModule, ResolveError> {
             );
             if !passed_over.is_empty() {
                 resolved.notes.push(format!(
-                    "there are several components, and the first by name is used; `{}` is not (an \
-                     `{MANIFEST_FILE}` says which one is meant)",
+                    "of several components, the first by name is used; ignored: `{}` (an \
+                     `{MANIFEST_FILE}` can name another one)",
                     passed_over.join("`, `")
                 ));
             }
@@ -206,7 +206,7 @@ fn single_file(path: &Path) -> Result<ResolvedModule, ResolveError> {
         Some("py") => Ok(plain(path, ModuleTransport::Python)),
         _ => Err(ResolveError::NoArtifact {
             path: path.to_owned(),
-            message: "it is a file, and neither a `.wasm` component nor a `.py` module".to_owned(),
+            message: "it is neither a folder, a `.wasm` component nor a `.py` module".to_owned(),
         }),
     }
 }
@@ -225,7 +225,7 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<ResolvedModule, Res
         DeclaredTransport::Python { .. } if names.has_python() => ModuleTransport::Python,
         DeclaredTransport::Python { unknown_word: None } => {
             return Err(missing(
-                "its manifest makes it a Python module, and there is no Python package in it"
+                "its manifest declares a Python module, but the folder has no Python package"
                     .to_owned(),
             ));
         }
@@ -233,8 +233,8 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<ResolvedModule, Res
             unknown_word: Some(word),
         } => {
             return Err(missing(format!(
-                "`transport = \"{word}\"` in `{MANIFEST_FILE}` is none of `python`, `wasm`, `grpc`, `rust`, and \
-                 there is no Python package in it either"
+                "`transport = \"{word}\"` in `{MANIFEST_FILE}` is not `python`, `wasm`, `grpc` or `rust`, and \
+                 the folder has no Python package"
             )));
         }
         DeclaredTransport::Wasm { artifact, sha256 } => {
@@ -268,7 +268,7 @@ fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
     let here = names.components();
     if !here.is_empty() {
         return format!(
-            "{missing}; there is `{}` (name it as `artifact`)",
+            "{missing}; the folder has `{}` (set `artifact` to it)",
             here.join("`, `")
         );
     }
@@ -282,7 +282,7 @@ fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
     {
         Some(above) => format!(
             "{missing}; the folder above has `{}`: put the right one into the module's own folder as \
-             `{artifact}`, or name it as `artifact`",
+             `{artifact}`, or set `artifact` to its name",
             above.join("`, `")
         ),
         None => format!("{missing}; build it first"),
@@ -311,7 +311,7 @@ pub(crate) fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, Resolv
         .permissions()
         .mode();
     if mode & 0o111 == 0 {
-        let message = format!("its program `{}` may not be executed", program.display());
+        let message = format!("its program `{}` is not executable", program.display());
         return Err(ResolveError::NoArtifact {
             path: root.to_owned(),
             message,
@@ -331,7 +331,10 @@ fn inside(root: &Path, file: &Path) -> Result<PathBuf, ResolveError> {
     if real.starts_with(&real_root) {
         return Ok(real);
     }
-    let message = format!("`{}` leads out of the module's folder", file.display());
+    let message = format!(
+        "`{}` links to a file outside the module's folder",
+        file.display()
+    );
     Err(ResolveError::NoArtifact {
         path: root.to_owned(),
         message,

@@ -38,9 +38,7 @@ pub(super) struct ModuleSetupCommand {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no launcher.
-    #[error(
-        "this host cannot start processes: whoever made it handed over no program that is a launcher"
-    )]
+    #[error("this host cannot start processes: it has no launcher")]
     NoLauncher,
     /// It did not start.
     #[error("`{program}` did not start: {source}")]
@@ -55,7 +53,7 @@ pub enum RunError {
     #[error(transparent)]
     Environment(#[from] EnvironmentRefusal),
     /// It exceeded its time limit.
-    #[error("`{program}` had not ended after {} s, and was stopped", after.as_secs())]
+    #[error("`{program}` did not finish within {} s and was stopped", after.as_secs())]
     TimedOut {
         /// The program.
         program: String,
@@ -156,7 +154,7 @@ async fn run_to_its_end(
         return Ok(text);
     }
     let how = match (ended.code, ended.signal) {
-        _ if ended.out_of_memory => "it ran out of memory".to_owned(),
+        _ if ended.out_of_memory => "out of memory".to_owned(),
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "no exit code".to_owned(),

@@ -318,7 +318,7 @@ fn list(set: &MountedSet) -> (Vec<Declaration>, RustToolList) {
         }
         if let Some(other) = listed.names.get(&declaration.tool_id) {
             let message = format!(
-                "its tools `{other}` and `{}` have one id; the second is not offered",
+                "its tools `{other}` and `{}` have the same id; the second is not offered",
                 spec.name
             );
             listed

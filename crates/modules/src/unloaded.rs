@@ -89,7 +89,7 @@ impl Source for UnloadedModules {
 /// A hint for operators who want calls to pass without a missing hook.
 pub(crate) fn observer_hint(module: &ModuleId) -> String {
     format!(
-        "hint: mend it; or, if no call depends on it, put `amplifier: {{hooks: {{{module}: observer}}}}` into the \
+        "hint: fix it, or, if no call depends on it, set `amplifier: {{hooks: {{{module}: observer}}}}` in the \
          configuration"
     )
 }

@@ -164,7 +164,7 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
             Vec::new(),
         ),
         (None, None) => (
-            format!("`{name}` began, and its end could not be recorded; it may have taken effect"),
+            format!("`{name}` started, but its end was not recorded; it may have taken effect"),
             Vec::new(),
         ),
     };

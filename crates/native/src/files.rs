@@ -238,12 +238,8 @@ fn with_repositories(workspace: &Workspace, effects: Effects) -> Effects {
 
 /// The note that entries were skipped, without their names.
 pub(super) fn kept_by_rules(entries: u64) -> String {
-    let noun = if entries == 1 {
-        "entry is"
-    } else {
-        "entries are"
-    };
-    format!("{entries} {noun} kept from this call by rules")
+    let noun = if entries == 1 { "entry" } else { "entries" };
+    format!("rules hide {entries} {noun} from this call")
 }
 
 /// Refuses a text that is not a digest.

@@ -79,12 +79,12 @@ fn invalid(error: &dyn std::error::Error) -> ToolFailure {
 fn failed(error: ArtifactError) -> ToolFailure {
     let message = error.to_string();
     match error {
-        ArtifactError::Unknown(_) => ToolFailure::invalid(message).code("unknown_result").hint(
-            "use the `ref` of a result of one of your own calls; its answer names it under `artifacts`",
-        ),
+        ArtifactError::Unknown(_) => ToolFailure::invalid(message)
+            .code("unknown_result")
+            .hint("use the `ref` of a result of your own calls, from `artifacts` in the answer"),
         ArtifactError::Gone(_) => ToolFailure::invalid(message)
             .code("result_gone")
-            .hint("make the call again that gave the result, if it only reads"),
+            .hint("repeat the call of the result if it only reads"),
         ArtifactError::Damaged(_) => ToolFailure::new(message).code("result_damaged").untouched(),
         ArtifactError::Storage(_)
         | ArtifactError::Full { .. }

@@ -77,7 +77,7 @@ pub struct AuthorityError {
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityProblem {
     /// The command is empty.
-    #[error("its command names no program")]
+    #[error("its command is empty")]
     NoProgram,
     /// The host cannot start its program.
     #[error("its program cannot be started: the host has no workspace or no launcher")]

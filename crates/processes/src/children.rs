@@ -109,8 +109,8 @@ impl Children {
     /// The setup that is missing before any child can be started.
     pub fn missing_setup(&self) -> Option<String> {
         self.launcher.is_none().then(|| {
-            "processes cannot be started: this host was made without a launcher (an embedder calls \
-             `toolpost_sandbox::launch_if_asked` first in `main` and hands over a `Launcher`)"
+            "processes cannot be started: this host has no launcher (an embedder must call \
+             `toolpost_sandbox::launch_if_asked` first in `main` and pass a `Launcher`)"
                 .to_owned()
         })
     }
@@ -121,8 +121,8 @@ impl Children {
             return Ok(());
         };
         let message = format!(
-            "{lack}, and the operator requires a sandbox (setting `sandbox.require`); `toolpost doctor` says what \
-             this machine lacks"
+            "{lack}, but the operator requires a sandbox (setting `sandbox.require`); run `toolpost doctor` to see \
+             the missing parts"
         );
         Err(InputRefusal {
             class: ErrorClass::SetupRequired,
@@ -264,7 +264,7 @@ impl Children {
         let looking =
             tokio::task::spawn_blocking(move || program_files::find(&workspace, &lookups));
         looking.await.unwrap_or_else(|error| {
-            let message = format!("looking at the files that the command names failed: {error}");
+            let message = format!("the check of the command's program files failed: {error}");
             Err(ToolFailure::new(message).untouched())
         })
     }
@@ -461,9 +461,10 @@ impl Children {
         });
         match looking.await {
             Ok(found) => found.map_err(KeptError::into_failure),
-            Err(error) => {
-                Err(ToolFailure::new(format!("looking for kept paths failed: {error}")).untouched())
-            }
+            Err(error) => Err(ToolFailure::new(format!(
+                "the search for denied paths failed: {error}"
+            ))
+            .untouched()),
         }
     }
 
@@ -493,11 +494,10 @@ impl Children {
 
 /// The failure if rules close paths to the call and the machine cannot close them to a process.
 fn unguarded(applied: AppliedSandbox) -> ToolFailure {
-    let message =
-        "rules keep paths from this call, and this machine cannot keep a process from them";
+    let message = "rules deny paths to this call, and this machine cannot hide them from a process";
     ToolFailure::of(ErrorClass::PermissionDenied, message)
         .code("kept_by_rule")
-        .hint("the file tools work without these paths; `toolpost doctor` says what the machine's sandbox lacks")
+        .hint("use the file tools, which skip these paths, or run `toolpost doctor` to see the missing parts of the sandbox")
         .confined(applied)
         .untouched()
 }
@@ -512,7 +512,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
             ErrorClass::SetupRequired,
             "program_missing",
             Some(format!(
-                "`{program}` must be installed where the host's `PATH` finds it, outside of writable roots"
+                "install `{program}` in a folder of the host's `PATH`, outside of writable roots"
             )),
         ),
         LaunchError::Directory { .. } => (
@@ -528,7 +528,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
         LaunchError::Sandbox { .. } => (
             ErrorClass::SetupRequired,
             "sandbox_failed",
-            Some("`toolpost doctor` says what this machine lacks".to_owned()),
+            Some("run `toolpost doctor` to see the missing parts".to_owned()),
         ),
         LaunchError::Launcher(_) | LaunchError::Silent { .. } => {
             (ErrorClass::DependencyUnavailable, "launcher_failed", None)

@@ -54,7 +54,7 @@ pub struct ChildEnvironment {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentRefusal {
     /// The name is invalid.
-    #[error("`{}` is not the name of a variable; letters, digits and `_` make one", name.escape_default())]
+    #[error("`{}` is not the name of a variable; use letters, digits and `_`", name.escape_default())]
     Name {
         /// The name as given.
         name: String,
@@ -68,7 +68,7 @@ pub enum EnvironmentRefusal {
         name: String,
     },
     /// The system cannot pass a NUL to a process.
-    #[error("the value of `{name}` holds a NUL character")]
+    #[error("the value of `{name}` contains a NUL character")]
     Nul {
         /// The variable.
         name: String,

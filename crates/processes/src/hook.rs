@@ -72,10 +72,10 @@ pub struct HookDeclarationError {
 #[derive(Debug, thiserror::Error)]
 pub enum HookProblem {
     /// The command is empty.
-    #[error("its command names no program")]
+    #[error("its command is empty")]
     NoProgram,
     /// It has no events, so it would never run.
-    #[error("it names no event")]
+    #[error("it has no event")]
     NoEvent,
     /// A variable that no child gets.
     #[error(transparent)]

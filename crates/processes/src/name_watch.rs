@@ -65,7 +65,7 @@ pub fn created_lines(created: &[ProtectedPath]) -> impl Iterator<Item = String> 
     created.iter().map(|place| {
         let path = shown(&place.path.display().to_string());
         format!(
-            "[`{path}` came into being while this ran, and it is protected: {}]",
+            "[`{path}` was created while this ran, and it is protected: {}]",
             place.reason
         )
     })

@@ -85,7 +85,7 @@ impl PlaceCaution {
     /// A caution for a folder that is a repository by its content.
     pub(super) fn of_repository(folder: PathBuf) -> Self {
         let text = format!(
-            "`{}` is protected: git takes it for a repository, whose hooks and settings run commands",
+            "`{}` is protected: git treats it as a repository, whose hooks and settings run commands",
             if folder.as_os_str().is_empty() {
                 ".".to_owned()
             } else {
@@ -268,7 +268,7 @@ impl Workspace {
             .changed_repository(&changed, |piece| self.has_piece(piece));
         let reason = |folder: &Path| {
             let folder = self.told_folder(folder);
-            format!("git takes `{folder}` for a repository, whose hooks and settings run commands")
+            format!("git treats `{folder}` as a repository, whose hooks and settings run commands")
         };
         repository
             .map(|folder| PlaceWarning::runs_code(reason(folder)))

@@ -13,7 +13,7 @@ pub enum LaunchError {
     #[error("there is no command to run")]
     NoCommand,
     /// An argument, variable or path that the system cannot pass to a process.
-    #[error("`{value}` holds a NUL byte, which no command can be given")]
+    #[error("`{value}` contains a NUL byte, which commands cannot get")]
     Unspeakable {
         /// The argument, variable or path.
         value: String,

@@ -78,7 +78,7 @@ fn launch(
     if !is_isolated(&order) {
         let this = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(this))
-            .map_err(at("adopt what the command leaves behind"))?;
+            .map_err(at("adopt processes of the command"))?;
         return keeper::keep(control, &order, &built, stdin, ProcessTreeKind::Descendants);
     }
     built.in_user_namespace = namespaces::enter(order.profile)?;

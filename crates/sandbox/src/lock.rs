@@ -133,7 +133,7 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
     privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
     // `/proc` cannot be read after the files are closed.
-    let standing = PrivilegeStatus::look().map_err(failed("look at itself"))?;
+    let standing = PrivilegeStatus::look().map_err(failed("read its own privileges"))?;
     if !standing.powerless {
         return Err(failed("drop capabilities")(Errno::PERM));
     }

@@ -141,7 +141,7 @@ pub(crate) fn frame_length(head: [u8; 4]) -> std::io::Result<usize> {
     let length = u32::from_le_bytes(head) as usize;
     if length > LARGEST {
         return Err(std::io::Error::other(format!(
-            "a message of {length} bytes"
+            "a message of {length} bytes is too long"
         )));
     }
     Ok(length)

@@ -113,7 +113,7 @@ impl RequestAuthenticator {
         {
             return Err(HttpProblem::bad_request(
                 "repeated_header",
-                "`Host` or `Origin` is there more than once",
+                "`Host` or `Origin` is present more than once",
             ));
         }
         let host = header_text(headers, header::HOST).ok_or_else(|| {
@@ -122,7 +122,7 @@ impl RequestAuthenticator {
         if !is_own_host(host, hosts) {
             return Err(HttpProblem::forbidden(
                 "host_not_allowed",
-                format!("the host `{}` is not served here", host.escape_debug()),
+                format!("the host `{}` is not allowed", host.escape_debug()),
             )
             .hint("add it to `http.allowed_hosts`"));
         }
@@ -172,11 +172,11 @@ impl RequestAuthenticator {
             .map(|(_, token)| token.trim());
         let Some(given) = given else {
             return Err(HttpProblem::unauthorized("a token is required").hint(
-                "send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is",
+                "send `Authorization: Bearer TOKEN`; `toolpost serve` shows the file of the token",
             ));
         };
         let known = self.known(given).map(|token| token.principal.clone());
-        known.ok_or_else(|| HttpProblem::unauthorized("the token is not known here"))
+        known.ok_or_else(|| HttpProblem::unauthorized("the token is unknown"))
     }
 
     /// Authenticates an agent by the token in its own protocol, which may be empty.

@@ -124,9 +124,7 @@ pub(crate) fn plain_routes(shared: RouteState) -> Router {
         .route("/sessions/{id}/events", get(events::follow))
         .route("/events", get(events::follow_all))
         .route("/openapi.json", get(openapi::serve))
-        .fallback(|| async {
-            HttpProblem::not_found("no_such_route", "there is nothing at this path")
-        })
+        .fallback(|| async { HttpProblem::not_found("no_such_route", "this path does not exist") })
         .method_not_allowed_fallback(|| async { HttpProblem::method_not_allowed() })
         .layer(map_response_with_state(
             shared.clone(),
@@ -174,7 +172,7 @@ pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, HttpPro
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(HttpProblem::too_large()),
         Ok(Err(error)) => Err(HttpProblem::bad_request(
             "bad_body",
-            format!("the body stopped in the middle: {error}"),
+            format!("the body is incomplete: {error}"),
         )),
     }
 }
@@ -246,7 +244,7 @@ fn operators_only(principal: &Principal) -> Result<(), HttpProblem> {
         PrincipalRole::Operator => Ok(()),
         PrincipalRole::Agent => Err(HttpProblem::forbidden(
             "operators_only",
-            "this is for operators",
+            "this requires an operator",
         )),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn serve(
             Err(error) => {
                 // Most likely the process has no file descriptors left. A pause helps; an immediate retry would only
                 // use the processor.
-                tracing::warn!(%error, "a connection could not be taken");
+                tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }

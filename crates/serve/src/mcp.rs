@@ -152,7 +152,9 @@ async fn answer(peer: McpPeer, asked: McpRequest, outlet: ExchangeOutlet) -> Exc
         McpMethod::Complete => companions::complete(&peer, asked, &outlet).await,
         McpMethod::SetLevel => set_level(&peer, &asked),
         McpMethod::Subscribe | McpMethod::Unsubscribe => subscribe(&peer, &asked, &outlet).await,
-        McpMethod::Initialize => Err(McpFault::invalid_request("the session has begun already")),
+        McpMethod::Initialize => Err(McpFault::invalid_request(
+            "the session is already initialized",
+        )),
         // `Listen` needs the request's id, so its transport answers it.
         McpMethod::Listen | McpMethod::Other => Err(McpFault::no_such_method("")),
     }

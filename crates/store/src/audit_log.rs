@@ -38,14 +38,14 @@ pub struct AuditRotation {
 pub enum AuditLogError {
     /// Its folder is missing and cannot be made, or is no folder.
     #[error(
-        "there is no folder for the audit log `{path}`\nhint: make the folder, or change `a2e.audit.path`"
+        "there is no folder for the audit log `{path}`\nhint: create the folder, or change `a2e.audit.path`"
     )]
     NoFolder {
         /// The file.
         path: PathBuf,
     },
     /// Its name is a link, and another user may control the target.
-    #[error("audit log `{path}` is a symbolic link\nhint: name the file it leads to")]
+    #[error("audit log `{path}` is a symbolic link\nhint: give the path of its target")]
     Link {
         /// The link.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum AuditLogError {
         mode: u32,
     },
     /// The text contains a line break.
-    #[error("a line of the audit log holds a line break")]
+    #[error("a line of the audit log contains a line break")]
     NotALine,
     /// The system refused an operation.
     #[error("cannot {doing} audit log `{path}`")]
@@ -191,7 +191,7 @@ impl AuditLog {
         }
         if let Err(error) = self.rotate(current, length) {
             let path = self.path.display();
-            tracing::warn!(error = &error as &dyn std::error::Error, %path, "the audit log grows beyond its size");
+            tracing::warn!(error = &error as &dyn std::error::Error, %path, "the audit log cannot be rotated and exceeds its size limit");
             current.stuck = Some(Instant::now());
         }
         Ok(())

@@ -35,13 +35,13 @@ pub enum DataDirError {
         pid: Option<u32>,
     },
     /// The directory is missing, and this command must not make one.
-    #[error("there is no data directory `{path}`\nhint: `toolpost serve` makes one")]
+    #[error("there is no data directory `{path}`\nhint: run `toolpost serve` to create it")]
     Missing {
         /// The directory.
         path: PathBuf,
     },
     /// Its name is a link, and another user may control the target.
-    #[error("data directory `{path}` is a symbolic link\nhint: name the directory it leads to")]
+    #[error("data directory `{path}` is a symbolic link\nhint: give the path of its target")]
     Link {
         /// The link.
         path: PathBuf,

@@ -60,7 +60,7 @@ pub enum JournalOpenError {
     },
     /// Written by a later Toolpost.
     #[error(
-        "journal `{path}` has format {found}, and this Toolpost knows formats up to {known}\n\
+        "journal `{path}` has format {found}, and this Toolpost supports formats up to {known}\n\
          hint: use the Toolpost that wrote it, or a later one"
     )]
     Newer {
@@ -73,7 +73,7 @@ pub enum JournalOpenError {
     },
     /// The last record cannot be read, so the chain cannot continue.
     #[error(
-        "the last record of journal `{path}` is damaged\nhint: `toolpost journal verify` tells more"
+        "the last record of journal `{path}` is damaged\nhint: run `toolpost journal verify` for details"
     )]
     Damaged {
         /// The file.
@@ -81,7 +81,7 @@ pub enum JournalOpenError {
     },
     /// The limit has no room for an empty journal.
     #[error(
-        "there is no room for journal `{path}`, which may take {max_bytes} bytes\n\
+        "there is no room for journal `{path}`, which can have {max_bytes} bytes\n\
          hint: raise `limits.journal` or make room on its disk"
     )]
     NoRoom {
@@ -92,7 +92,7 @@ pub enum JournalOpenError {
     },
     /// SQLite could not enable its write-ahead log.
     #[error(
-        "the file system of `{path}` cannot hold a journal\nhint: put the data directory on a local disk"
+        "the file system of `{path}` does not support a journal\nhint: put the data directory on a local disk"
     )]
     NoLog {
         /// The file.
@@ -100,8 +100,8 @@ pub enum JournalOpenError {
     },
     /// Records are in a log that SQLite can read only where it may write beside it.
     #[error(
-        "journal `{path}` has an unfinished log beside it and lies where nothing can be written\n\
-         hint: copy it together with `{path}-wal` to a place where you can write, and read it there"
+        "journal `{path}` has an unfinished log, and its folder is read-only\n\
+         hint: copy it and `{path}-wal` to a writable folder, and read it there"
     )]
     UnfinishedLog {
         /// The file.

@@ -27,7 +27,7 @@ pub struct LastGood {
 pub enum LastGoodError {
     /// The file does not parse, or other users may have written it.
     #[error(
-        "`{path}`, which keeps the last good configuration, is damaged\nhint: delete it once the configuration can be read"
+        "the last good configuration in `{path}` is damaged\nhint: delete it once the configuration can be read"
     )]
     Damaged {
         /// The file.

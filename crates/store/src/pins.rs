@@ -72,7 +72,7 @@ impl PinStore for PinFiles {
             origin: source.to_owned(),
             attempt: "read",
             reason: format!(
-                "`{}` {why}; look at it, then mend or delete it",
+                "`{}` {why}; check it, then repair or delete it",
                 path.display()
             ),
         };
@@ -82,13 +82,13 @@ impl PinStore for PinFiles {
             None => return Ok(None),
             Some((bytes, FilePrivacy::Private)) => bytes,
             Some((_, FilePrivacy::OwnedBy(_) | FilePrivacy::OpenToOthers(_))) => {
-                return Err(unreliable("can be reached by other users"));
+                return Err(unreliable("is accessible to other users"));
             }
         };
         let pinned: PinFileBody =
             serde_json::from_slice(&bytes).map_err(|_| unreliable("is damaged"))?;
         if pinned.source != source {
-            return Err(unreliable("holds what was accepted of another source"));
+            return Err(unreliable("contains the pins of another source"));
         }
         if pinned.sha256 != hex(pinned.manifest.as_bytes()) {
             return Err(unreliable("is damaged"));
@@ -107,7 +107,7 @@ impl PinStore for PinFiles {
         let text = serde_json::to_vec(&pinned).map_err(|error| failed(io::Error::other(error)))?;
         if text.len() as u64 > LONGEST {
             return Err(failed(io::Error::other(
-                "its definitions are too large to be kept",
+                "its definitions are too large to be stored",
             )));
         }
         disk::create_private_directories(&self.folder).map_err(failed)?;

@@ -53,7 +53,7 @@ impl RulesFile {
             Some((bytes, FilePrivacy::Private)) => {
                 serde_json::from_slice(&bytes).map_err(|source| {
                     let reason = format!(
-                        "`{}` is damaged: {source}; mend it or delete it",
+                        "`{}` is damaged: {source}; repair or delete it",
                         self.path.display()
                     );
                     RuleStoreError {
@@ -64,7 +64,7 @@ impl RulesFile {
             }
             Some((_, FilePrivacy::OwnedBy(_) | FilePrivacy::OpenToOthers(_))) => {
                 let reason = format!(
-                    "`{}` can be reached by other users; look at it, then `chmod 600` or delete it",
+                    "`{}` is accessible to other users; check it, then `chmod 600` or delete it",
                     self.path.display()
                 );
                 Err(RuleStoreError {
@@ -111,7 +111,7 @@ impl RuleStore for RulesFile {
             rules.retain(|kept| kept.id != rule.id && kept.expires > rule.at);
             if rules.len() >= MAX_RULES {
                 let reason =
-                    format!("there are {MAX_RULES} of them; forget some that are no longer needed");
+                    format!("there are {MAX_RULES} remembered rules already; forget some of them");
                 return Err(RuleStoreError {
                     reason,
                     source: None,

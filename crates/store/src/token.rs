@@ -47,7 +47,7 @@ pub enum TokenError {
     },
     /// Only the host may make a token: two processes that both made one would each use their own.
     #[error(
-        "there is no token yet in `{path}`, and only the host that holds its directory may make one"
+        "there is no token yet in `{path}`, and only the host that uses its directory can create one"
     )]
     NotOurs {
         /// The file.

@@ -22,7 +22,7 @@ use crate::{
 pub enum TrustError {
     /// It does not parse.
     #[error(
-        "trust list `{path}` is damaged, so nothing is trusted\nhint: delete it and trust again what you know"
+        "trust list `{path}` is damaged, so nothing is trusted\nhint: delete it, then trust the files that you know again"
     )]
     Damaged {
         /// The list.
@@ -32,7 +32,7 @@ pub enum TrustError {
     },
     /// Other users may have written it.
     #[error(
-        "trust list `{path}` can be reached by other users, so nothing is trusted\nhint: delete it and trust again what you know"
+        "trust list `{path}` is accessible to other users, so nothing is trusted\nhint: delete it, then trust the files that you know again"
     )]
     NotPrivate {
         /// The list.

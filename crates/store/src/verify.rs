@@ -153,7 +153,7 @@ fn check_anchor(connection: &Connection, check: &mut JournalCheck) -> Result<(),
     match (anchor, told) {
         (None, None) => {}
         (None, Some((seq, body))) => {
-            check.found(seq, JournalFlaw::AnchorLost { up_to: body.up_to })
+            check.found(seq, JournalFlaw::AnchorLost { up_to: body.up_to });
         }
         (Some(anchor), told) => {
             let hash = const_hex::encode(anchor.hash);
@@ -195,7 +195,7 @@ fn check_storage(connection: &Connection) -> Result<Vec<String>, JournalReadErro
         let seqs = statement.query_map([], |row| row.get::<_, i64>(0))?;
         for seq in seqs {
             found.push(format!(
-                "`facet` has a row for record {}, which is not there",
+                "`facet` has a row for record {}, which is missing",
                 seq?
             ));
         }

@@ -132,7 +132,7 @@ async fn beyond_its_limit_it_refuses_and_says_which(store: &impl BlobStore) {
         matches!(refused, Err(BlobError::Full { limit, .. }) if limit == 1_000 * BLOCK),
         "{refused:?}"
     );
-    assert!(store.open(first.digest).await.is_ok(), "what is kept stays");
+    assert!(store.open(first.digest).await.is_ok(), "kept bytes stay");
     put(store, &[&blocks(100)])
         .await
         .expect("the rest can still be used");

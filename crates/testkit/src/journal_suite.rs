@@ -376,7 +376,7 @@ async fn concurrent_appends_each_get_a_number_of_their_own<J: Journal>(journal: 
                 .expect("append");
             assert!(
                 seq > before,
-                "what a caller wrote later has the higher number"
+                "a later record of a caller has the higher number"
             );
             before = seq;
             let found = journal.records_of(id).await.expect("records");

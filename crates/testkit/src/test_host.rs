@@ -90,7 +90,7 @@ impl TestHost {
             rules,
             ..PolicySpec::default()
         })
-        .expect("rules that mean something")
+        .expect("valid rules")
     }
 
     /// A request in the host's session.

@@ -18,7 +18,7 @@ pub(crate) fn from_words(words: &[String], schema: Option<&Value>) -> anyhow::Re
             Some(key) => {
                 let value = serde_json::from_str(given).map_err(|error| {
                     UsageError(format!(
-                        "`{given}` is not JSON, as `{key}:=` wants: {error}"
+                        "`{given}` is not JSON, which `{key}:=` requires: {error}"
                     ))
                 })?;
                 (key, value)

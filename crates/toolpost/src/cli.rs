@@ -157,7 +157,7 @@ pub(crate) struct ConfineArgs {
     /// Start no process if this machine cannot provide the complete sandbox
     #[arg(long)]
     pub(crate) require_sandbox: bool,
-    /// Let tools reach URLs that begin so even if the address is private: `http://127.0.0.1:8080/`; may be repeated
+    /// Let tools reach URLs with this prefix even if the address is private: `http://127.0.0.1:8080/`; may be repeated
     #[arg(long, value_name = "URL")]
     pub(crate) allow_private: Vec<String>,
 }

@@ -107,8 +107,8 @@ impl HostClient {
         let asked =
             tokio::time::timeout(PATIENCE, client.json(Method::GET, "/host", String::new())).await;
         let (_, facts) = asked.context("a host holds the data directory but does not answer")??;
-        let facts = serde_json::from_value(facts)
-            .context("something else than a host answers on the socket")?;
+        let facts =
+            serde_json::from_value(facts).context("the program at the socket is not a host")?;
         Ok(Some((client, facts)))
     }
 
@@ -165,10 +165,10 @@ impl HostClient {
             .into_body()
             .collect()
             .await
-            .context("the running host stopped in the middle")?
+            .context("the running host disconnected during its response")?
             .to_bytes();
         let value = serde_json::from_slice(&bytes)
-            .context("the running host sent something that is not JSON")?;
+            .context("the running host sent a response that is not JSON")?;
         Ok((status, value))
     }
 
@@ -179,7 +179,7 @@ impl HostClient {
             .await?;
         if !response.status().is_success() {
             bail!(
-                "the running host refused to tell what happens: {}",
+                "the running host refused the event stream: {}",
                 response.status()
             );
         }
@@ -234,7 +234,7 @@ fn refused(bytes: &[u8]) -> anyhow::Error {
     let hint = match error["code"].as_str() {
         // The host's own hint addresses authors of HTTP requests.
         Some("unknown_session") => {
-            Some("the live page names its session, such as `default:agent:agent`")
+            Some("copy the session from the live page, such as `default:agent:agent`")
         }
         Some(_) | None => error["hint"].as_str(),
     };
@@ -244,7 +244,7 @@ fn refused(bytes: &[u8]) -> anyhow::Error {
     match error["message"].as_str() {
         Some(message) => anyhow::anyhow!("{message}{hint}"),
         None => anyhow::anyhow!(
-            "the running host refused: {}",
+            "the running host refused the request: {}",
             String::from_utf8_lossy(bytes)
         ),
     }

@@ -100,7 +100,7 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     };
     let state = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
-        .ok_or_else(|| UsageError("neither XDG_STATE_HOME nor HOME is set\nhint: say where to keep the record with `--data-dir DIR`".into()))?;
+        .ok_or_else(|| UsageError("neither XDG_STATE_HOME nor HOME is set\nhint: give the folder for the record with `--data-dir DIR`".into()))?;
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
     Ok(state.join("toolpost").join(const_hex::encode(&digest[..8])))
 }
@@ -148,7 +148,7 @@ pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::info!(%error, "the limit of open files stays as it is");
+        tracing::info!(%error, "the limit of open files cannot be raised");
     }
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
     let token = text.trim();
     if token.len() < 16 || token.contains(char::is_whitespace) {
         let message = format!(
-            "`{}` must hold one token of at least 16 characters without blanks",
+            "`{}` must contain one token of at least 16 characters without spaces",
             path.display()
         );
         return Err(UsageError(message).into());
@@ -177,7 +177,7 @@ fn read_any_token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
     match text.trim() {
-        "" => Err(UsageError(format!("`{}` holds no token", path.display())).into()),
+        "" => Err(UsageError(format!("`{}` contains no token", path.display())).into()),
         token => Ok(token.to_owned()),
     }
 }

@@ -60,8 +60,8 @@ pub(crate) struct HostLost;
 impl fmt::Display for HostLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the host went away before the call ended, so nobody knows what came of it\n\
-             hint: start the host again and look with `toolpost journal tail`",
+            "the host disconnected before the call ended, so the outcome is unknown\n\
+             hint: start the host again, then check `toolpost journal tail`",
         )
     }
 }

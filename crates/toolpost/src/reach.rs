@@ -85,7 +85,7 @@ pub(crate) async fn reach(
         same_workspace(&place.workspace, &facts)?;
         if !policy.is_empty() {
             terminal::warn(
-                "a host is running on this workspace; it decides by its own rules, not by these flags",
+                "a host is running on this workspace; it applies its own rules and ignores these flags",
             );
         }
         return Ok(ReachedHost::running(client));
@@ -214,7 +214,7 @@ impl ReachedHost {
         };
         Some(PromptTaskGuard(tokio::spawn(async move {
             if let Err(error) = prompt::run(desk, tty, Box::new(quiet)).await {
-                tracing::warn!("questions are no longer asked on the terminal: {error:#}");
+                tracing::warn!("approval prompts on the terminal have stopped: {error:#}");
             }
         })))
     }
@@ -250,7 +250,7 @@ impl ReachedHost {
             self.client.session = Some(session.to_owned());
             return Ok(());
         }
-        let message = "no host runs here, so there is no session to call in\nhint: start one with `toolpost serve`, or leave `--session` out";
+        let message = "`--session` requires a running host\nhint: start one with `toolpost serve`, or leave `--session` out";
         Err(UsageError(message.into()).into())
     }
 
@@ -299,7 +299,7 @@ impl ReachedHost {
     pub(crate) async fn sources(&mut self) -> anyhow::Result<Vec<SourceReport>> {
         let answer = self.client.json(Method::GET, "/sources", String::new());
         let told = body_or_error(answer.await?)?;
-        serde_json::from_value(told["sources"].clone()).context("the sources of the host")
+        serde_json::from_value(told["sources"].clone()).context("the host's sources cannot be read")
     }
 
     /// Accepts a definition that is held back, if it is still the one that was shown.
@@ -364,7 +364,7 @@ fn body_or_error((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<V
         "{}{hint}",
         error["message"]
             .as_str()
-            .unwrap_or("the running host refused")
+            .unwrap_or("the running host refused the request")
     )
 }
 

@@ -113,7 +113,7 @@ impl CommandSettings {
     pub(crate) fn supply(&self) -> anyhow::Result<ModuleSupply> {
         let launcher = environment::this_program().map(Launcher::new);
         let supply = module_supply(&self.config, launcher)?;
-        let hint = "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`";
+        let hint = "neither XDG_CACHE_HOME nor HOME is set\nhint: give the folder for modules with `--cache-dir DIR`";
         supply.ok_or_else(|| UsageError(hint.into()).into())
     }
 
@@ -147,7 +147,7 @@ impl CommandSettings {
             .map_err(anyhow::Error::from)
             .and_then(|data_dir| Ok(LastGood::of(&data_dir).keep(texts)?));
         if let Err(error) = kept {
-            tracing::warn!("what the configuration says now cannot be kept: {error:#}");
+            tracing::warn!("the configuration cannot be saved as its last good version: {error:#}");
         }
     }
 }

@@ -64,7 +64,7 @@ impl ConfigFileWatcher {
             Ok(watcher) => Some(watcher),
             Err(error) => {
                 tracing::warn!(
-                    "configuration files cannot be watched ({error}); SIGHUP has them read again"
+                    "configuration files cannot be watched ({error}); send SIGHUP to reload them"
                 );
                 None
             }

@@ -45,10 +45,10 @@ pub(crate) enum ToolExports {
 pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
     match bytes.get(..8) {
         Some(b"\0asm\x0d\x00\x01\x00") => Ok(()),
-        Some(b"\0asm\x01\x00\x00\x00") => Err("it is a core module, and tools are components\n\
+        Some(b"\0asm\x01\x00\x00\x00") => Err("it is a core module, not a component\n\
              hint: build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`"),
         Some([b'\0', b'a', b's', b'm', ..]) => {
-            Err("it is WebAssembly in a version of the format that is not known here")
+            Err("its version of the WebAssembly format is unknown")
         }
         _ if bytes.trim_ascii_start().starts_with(b"(") => {
             Err("it is WebAssembly as text\nhint: turn it into a component with `wasm-tools parse`")
@@ -73,7 +73,7 @@ impl ComponentOffer<HookFunctions> {
                 configure,
             }),
             (None, _) | (_, None) => Err(match exports.kinds("hook-handler") {
-                Some(kinds) => format!("it is a component of the kind {kinds}, and not a hook"),
+                Some(kinds) => format!("it is a component of the kind {kinds}, not a hook"),
                 None => format!("it is not a hook\nhint: a hook exports `{HOOK}@1.0.0`"),
             }),
         }
@@ -170,17 +170,17 @@ impl<'a> ComponentExports<'a> {
 
     fn what_it_is_instead(&self, found: &[&str]) -> String {
         if let Some(kinds) = self.kinds("tool") {
-            return format!("it is a component of the kind {kinds}, and not a tool");
+            return format!("it is a component of the kind {kinds}, not a tool");
         }
         if !found.is_empty() {
             return format!(
-                "it exports only {} of what a tool needs\n\
+                "it exports only {} of the functions of a tool\n\
                  hint: export `get-spec` and `execute`, or `get-specs` and `execute-tool`",
                 found.join(", ")
             );
         }
         if let Some(version) = self.names.iter().find_map(|name| version(name, TOOL)) {
-            return format!("it exports version {version} of `{TOOL}`, and this host knows 1.x");
+            return format!("it exports version {version} of `{TOOL}`, but this host supports 1.x");
         }
         let names: Vec<String> = self
             .names

@@ -59,7 +59,7 @@ pub enum WasmError {
     #[error("the engine for components does not start: {0}")]
     Engine(String),
     /// The thread that stops guests does not start.
-    #[error("the thread that watches over components does not start")]
+    #[error("the thread that supervises components does not start")]
     Thread(#[from] io::Error),
     /// The cache cannot be used.
     #[error("the cache of compiled components cannot be used")]

@@ -10,7 +10,7 @@ use crate::{
 };
 
 const TOO_LARGE: &str = "wasm_too_large";
-const MORE_MEMORY: &str = "the operator can give it more: `amplifier.wasm.<module>.memory`";
+const MORE_MEMORY: &str = "the operator can raise the limit: `amplifier.wasm.<module>.memory`";
 
 /// A fault of an instance. The instance is not used again after one.
 #[derive(Debug)]
@@ -68,29 +68,27 @@ impl InstanceFault {
         let (code, message, hint) = if let Some(I32Exit(status)) = error.downcast_ref() {
             (
                 "wasm_exit",
-                format!("the component left with exit status {status}"),
+                format!("the component exited with status {status}"),
                 None,
             )
         } else if let Some(most) = refused {
             let memory = most.div_ceil(1024 * 1024);
-            let message = format!(
-                "the component needed more than the {memory} MiB of memory that it may have"
-            );
+            let message = format!("the component exceeded its limit of {memory} MiB of memory");
             ("wasm_out_of_memory", message, Some(MORE_MEMORY))
         } else if trap == Some(Trap::StackOverflow) {
             (
                 "wasm_stack_overflow",
-                "the component went too deep: its stack is exhausted".to_owned(),
+                "the stack of the component overflowed".to_owned(),
                 None,
             )
         } else if is_too_much(error) {
             let most = HANDED_OVER / (1024 * 1024);
-            let message = format!("the component handed over more than {most} MiB at once");
+            let message = format!("the component passed more than {most} MiB at once");
             (TOO_LARGE, message, None)
         } else if let Some(trap) = trap {
             let trap = trap.to_string();
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
-            ("wasm_trap", format!("the component broke: {trap}"), None)
+            ("wasm_trap", format!("the component trapped: {trap}"), None)
         } else {
             (
                 "wasm_failed",
@@ -130,7 +128,7 @@ impl InstanceFault {
                 failure
             }
             Self::Configuration(text) => {
-                let message = format!("the module does not take its configuration: {text}");
+                let message = format!("the module does not accept its configuration: {text}");
                 ToolFailure::of(ErrorClass::SetupRequired, message)
                     .code("wasm_configuration")
                     .untouched()
@@ -156,21 +154,21 @@ impl InstanceFault {
                 let said = if said.is_empty() {
                     String::new()
                 } else {
-                    format!("; it said: {said}")
+                    format!("; standard error: {said}")
                 };
                 let hint = hint
                     .map(|hint| format!("\nhint: {hint}"))
                     .unwrap_or_default();
                 format!("{message}{said}{hint}")
             }
-            Self::Configuration(text) => format!("it does not take its configuration: {text}"),
+            Self::Configuration(text) => format!("it does not accept its configuration: {text}"),
             Self::Misfit { function, error } => {
                 format!(
-                    "its function `{function}` is not of the type that the world says: {}",
+                    "the type of its function `{function}` does not match the world: {}",
                     root(error)
                 )
             }
-            Self::Outside(error) => format!("what it is granted cannot be had: {}", root(error)),
+            Self::Outside(error) => format!("its instance cannot be created: {}", root(error)),
         }
     }
 }

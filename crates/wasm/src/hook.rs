@@ -36,7 +36,7 @@ impl WasmHook {
         if subscriptions.len() > MOST_SUBSCRIPTIONS {
             let count = subscriptions.len();
             return Err(format!(
-                "it subscribes to {count} events, and at most {MOST_SUBSCRIPTIONS} are taken"
+                "it subscribes to {count} events, the limit is {MOST_SUBSCRIPTIONS}"
             ));
         }
         let is_long = |text: &str| text.len() > LONGEST_NAME;
@@ -105,7 +105,7 @@ impl ComponentHandler {
         let place = watched(prepared.modules.place(), &watch, None).await;
         let Ok(Some(place)) = place else {
             return Err(HookFailure::broke(
-                "too many components are at work at the same time",
+                "too many components run at the same time",
             ));
         };
         let broke = |fault: crate::failure::InstanceFault| HookFailure::Broke(fault.told());
@@ -118,7 +118,7 @@ impl ComponentHandler {
             .map_err(broke)?;
         let answer = answer.map_err(HookFailure::Broke)?;
         let answer: Value = serde_json::from_slice(&answer)
-            .map_err(|error| UnfitAnswer(format!("it is no JSON: {error}")))?;
+            .map_err(|error| UnfitAnswer(format!("it is not JSON: {error}")))?;
         Ok(HookResult::read(&answer)?)
     }
 }

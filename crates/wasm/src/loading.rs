@@ -40,7 +40,7 @@ impl WasmModules {
         let mut specs = look(&prepared, &planned.id).await.map_err(fail)?;
         if prepared.config.is_none() && !planned.config.is_empty() {
             let message =
-                "its `config` in the plan reaches nobody: the component exports no `configure`";
+                "its `config` in the plan is ignored: the component exports no `configure`";
             specs.problem("config_ignored", message.to_owned());
         }
         for problem in &mut specs.problems {
@@ -98,7 +98,10 @@ impl WasmModules {
     ) -> Result<InstanceTemplate<F>, ComponentLoadFailure> {
         let settings = real_folders(settings)?;
         let pre = self.link(component).map_err(|error| {
-            let message = format!("it needs what this host does not offer: {:#}", error);
+            let message = format!(
+                "it requires imports that this host does not offer: {:#}",
+                error
+            );
             (LoadReason::ValidationFailed, message)
         })?;
         let config = offer
@@ -147,7 +150,7 @@ fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, ComponentLoa
     for grant in &mut settings.directories {
         grant.host = disk::folder(&grant.host).map_err(|error| {
             let message = format!(
-                "the folder `{}` that it is granted: {error}",
+                "its granted folder `{}` cannot be used: {error}",
                 grant.host.display()
             );
             (LoadReason::Unknown, message)
@@ -169,9 +172,7 @@ fn compile(
     })?;
     let digest = const_hex::encode(Sha256::digest(&bytes));
     if let Some(expected) = expected.filter(|expected| !expected.eq_ignore_ascii_case(&digest)) {
-        let message = format!(
-            "its bytes are not those that the manifest names: sha256 is {digest}, and should be {expected}"
-        );
+        let message = format!("its sha256 is {digest}, but the manifest requires {expected}");
         return Err((LoadReason::InvalidModuleMetadata, message));
     }
     check_preamble(&bytes)
@@ -204,7 +205,7 @@ async fn first_instance<F>(
         context: None,
     };
     let Some(place) = prepared.modules.place().await else {
-        return Err((LoadReason::Unknown, "the host is going away".to_owned()));
+        return Err((LoadReason::Unknown, "the host is shutting down".to_owned()));
     };
     let live = ComponentInstance::start(prepared, &watch, place, None)
         .await

@@ -6,7 +6,7 @@ use toolpost_model::{ToolFailure, ToolOutput};
 /// Bytes are a result as JSON. Text is the plain message of a component that could not process the call.
 pub(crate) fn outcome(answer: Result<Vec<u8>, String>) -> Result<ToolOutput, ToolFailure> {
     let bytes = answer.map_err(|text| match text.trim() {
-        "" => ToolFailure::new("the component could not make sense of the call and gave no reason"),
+        "" => ToolFailure::new("the component rejected the call and gave no reason"),
         text => ToolFailure::new(sanitized(text)),
     })?;
     let unfit = |fault: String| {

@@ -65,7 +65,7 @@ impl OpenModule {
         let prepared = &self.module.prepared;
         let Some(place) = watched(prepared.modules.place(), watch, None).await? else {
             return Err(InstanceFault::outside(wasmtime::Error::msg(
-                "the host is going away",
+                "the host is shutting down",
             )));
         };
         let span = watch.context.as_ref().map(CallContext::trace);
@@ -100,8 +100,7 @@ impl OpenModule {
                     return Err(ToolFailure::of(ErrorClass::RateLimited, message).untouched());
                 };
                 if let (SessionInstance::Lost, Some(context)) = (before, &watch.context) {
-                    let message =
-                        "an earlier call broke the instance of this session; this one begins anew";
+                    let message = "an earlier call broke the instance of this session; this call starts a new one";
                     context.log(LogLevel::Warn, message);
                 }
                 match ComponentInstance::start(prepared, watch, place, None).await {

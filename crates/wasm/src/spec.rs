@@ -25,7 +25,7 @@ pub(crate) enum SpecsError {
 
 /// A tool that is not offered, by its position among all, from 1.
 #[derive(Debug, thiserror::Error)]
-#[error("tool {place} of it is left out: {fault}")]
+#[error("its tool {place} is left out: {fault}")]
 pub(crate) struct LeftOut {
     place: usize,
     fault: SpecError,
@@ -38,7 +38,7 @@ enum SpecError {
     NoObject,
     #[error("it has no name")]
     NoName,
-    #[error("another one before it is called `{0}`")]
+    #[error("an earlier tool has the name `{0}`")]
     NameTaken(String),
     #[error("{}", cut(&.0.to_string()))]
     NotOffered(#[from] ToolIdError),
@@ -68,7 +68,7 @@ impl ComponentSpecs {
         };
         if list.len() > MAX_TOOLS {
             let message = format!(
-                "only the first {MAX_TOOLS} of its {} tools are taken",
+                "only the first {MAX_TOOLS} of its {} tools are offered",
                 list.len()
             );
             specs.problem("too_many_tools", message);
@@ -130,14 +130,14 @@ impl ComponentSpecs {
         }
         if misfit {
             notes.push(format!(
-                "the schema of `{shown}` is not an object; any object is taken instead"
+                "the schema of `{shown}` is not an object; any object is accepted"
             ));
         }
         if let Err(fault) = compiles(&declaration.input.schema) {
             declaration.input = InputContract::default();
             let fault = cut(&fault.to_string());
             notes.push(format!(
-                "the schema of `{shown}` is not valid, any object is taken instead: {fault}"
+                "the schema of `{shown}` is invalid, so any object is accepted: {fault}"
             ));
         }
         notes
@@ -214,19 +214,19 @@ mod tests {
         check(&json!([]), Err("it has no tools"));
         check(
             &json!([3]),
-            Err("tool 1 of it is left out: its spec is not a JSON object"),
+            Err("its tool 1 is left out: its spec is not a JSON object"),
         );
         check(
             &json!({ "name": "" }),
-            Err("tool 1 of it is left out: it has no name"),
+            Err("its tool 1 is left out: it has no name"),
         );
         check(
             &json!([{ "name": "a" }, { "name": "a" }, { "description": "no name" }]),
             Ok((
                 &["my_module.a"],
                 &[
-                    "tool 2 of it is left out: another one before it is called `a`",
-                    "tool 3 of it is left out: it has no name",
+                    "its tool 2 is left out: an earlier tool has the name `a`",
+                    "its tool 3 is left out: it has no name",
                 ],
             )),
         );
@@ -234,7 +234,7 @@ mod tests {
             &json!({ "name": "a", "parameters": "text" }),
             Ok((
                 &["my_module.a"],
-                &["the schema of `a` is not an object; any object is taken instead"],
+                &["the schema of `a` is not an object; any object is accepted"],
             )),
         );
     }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(*specs.tools[0].input.schema, json!({ "type": "object" }));
         let said = &specs.problems[0].message;
         assert!(
-            said.starts_with("the schema of `a` is not valid, any object is taken instead"),
+            said.starts_with("the schema of `a` is invalid, so any object is accepted"),
             "{said}"
         );
     }

@@ -25,7 +25,7 @@ impl GuestStopReason {
             ),
             Self::TimedOut => ToolFailure::of(
                 ErrorClass::Timeout,
-                "the component was stopped: its time was over",
+                "the component was stopped: its deadline passed",
             ),
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<ChoreVerdict> {
     if let Some(why) = unreachable(&databases, PATIENCE) {
         return Ok(not_judged(
             &why,
-            "run it again where the network reaches the database",
+            "run it again with network access to the database",
         ));
     }
     verdict(&mut cargo(root, &["deny", "check", "advisories"]))
@@ -39,7 +39,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<ChoreVerdict> {
 
 /// Reports that the crates were not checked, and passes: a check that fails without a network would soon be skipped.
 fn not_judged(why: &str, hint: &str) -> ChoreVerdict {
-    println!("advisories: NOT JUDGED: {why}\nhint: {hint}");
+    println!("advisories: NOT CHECKED: {why}\nhint: {hint}");
     ChoreVerdict::Pass
 }
 

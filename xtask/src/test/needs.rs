@@ -46,6 +46,7 @@ const PYTHON_TESTS: &[(&str, &str)] = &[
     ("toolpost", "soak::"),
     ("toolpost", "suite::"),
     ("toolpost", "terminal::"),
+    ("toolpost", "transcripts::"),
     ("toolpost", "validate::"),
     ("toolpost", "journal::"),
     ("toolpost", "names::"),
@@ -59,7 +60,7 @@ const PYTHON_TESTS: &[(&str, &str)] = &[
     ("toolpost-wasm", "python::"),
 ];
 
-pub(crate) const NEEDS: [TestProgram; 3] = [
+pub(crate) const NEEDS: [TestProgram; 4] = [
     TestProgram {
         name: PYTHON,
         packages: &["python3", "python3-venv"],
@@ -74,9 +75,21 @@ pub(crate) const NEEDS: [TestProgram; 3] = [
             ("toolpost", "approvals::"),
             ("toolpost", "modules::"),
             ("toolpost", "shell::"),
+            ("toolpost", "transcripts::"),
             ("toolpost-native", "planting::"),
             ("xtask", "check::advisories::"),
         ],
+    },
+    TestProgram {
+        name: "curl",
+        packages: &["curl", "jq", "openssl"],
+        // `--json` came with curl 7.82.
+        probe: &[
+            "sh",
+            "-c",
+            "curl --help all | grep -q -e --json && jq --version && openssl version",
+        ],
+        tests: &[("toolpost", "transcripts::")],
     },
     TestProgram {
         name: "chromium",

@@ -29,7 +29,9 @@ pub(crate) fn run_within(
     let leash = match Leash::on_group(child.id()) {
         Ok(leash) => leash,
         Err(error) => {
-            child.kill().context("cannot end what cannot be watched")?;
+            child
+                .kill()
+                .context("cannot stop a command that has no watchdog")?;
             return Err(error);
         }
     };

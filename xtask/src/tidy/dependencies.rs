@@ -83,7 +83,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
     match cargo::metadata(&repo.root, &["--no-deps"]) {
         Ok(metadata) => check_metadata(repo, &metadata),
         Err(error) => {
-            let hint = "mend the manifests; see what cargo printed above";
+            let hint = "fix the manifests; see the output of cargo above";
             vec![TidyViolation::new(
                 "Cargo.toml",
                 1,

@@ -20,7 +20,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
             };
             if !has_item(&listing.text, &format!("toolpost_{library}::{name}")) {
                 let message = format!("`toolpost_{library}` has no `{name}`");
-                let hint = format!("`{}` lists what it has", listing.path);
+                let hint = format!("`{}` lists its items", listing.path);
                 found.push(TidyViolation::new(&page.path, line, message, hint));
             }
         }

@@ -11,7 +11,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
                 TidyViolation::new(
                     page.path,
                     page.line,
-                    "differs from what the code says",
+                    "differs from the code",
                     "run cargo xtask gen",
                 )
             })
@@ -22,7 +22,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
                 "docs/reference",
                 1,
                 message,
-                "mend what cargo or toolpost complained about above",
+                "fix the errors of cargo or toolpost above",
             )]
         }
     }

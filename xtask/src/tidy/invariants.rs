@@ -72,7 +72,7 @@ fn check_core_opens_nothing(file: &RepoFile) -> Vec<TidyViolation> {
     for (number, line) in paths_spelled_out(file.code().lines()) {
         for word in OPENS.iter().filter(|word| find_word(&line, word).is_some()) {
             let hint = "declare a port in `core` and put the adapter into store, a source or serve";
-            let message = format!("`{word}` in core, which opens nothing");
+            let message = format!("`{word}` in core, which does no input or output");
             found.push(TidyViolation::new(&file.path, number, message, hint));
         }
     }
@@ -95,13 +95,13 @@ fn check_sdks(file: &RepoFile) -> Vec<TidyViolation> {
         });
         found.extend(named.map(|(number, _)| {
             let hint = format!(
-                "only {} may; the rest speaks the model's words",
+                "only {} may; other code uses the types of the model",
                 homes.join(" and ")
             );
             TidyViolation::new(
                 &file.path,
                 number,
-                format!("types of `{sdk}` are named here"),
+                format!("types of `{sdk}` are used here"),
                 hint,
             )
         }));
@@ -122,7 +122,7 @@ fn check_outside_world(repo: &Repo) -> Vec<TidyViolation> {
             for (what, words) in OUTSIDE {
                 if let Some(word) = words.iter().find(|word| reaches_for(&line, word)) {
                     let message =
-                        format!("`{word}`: more than one module of `{member}` reaches for {what}");
+                        format!("`{word}`: more than one module of `{member}` uses {what}");
                     let place = TidyViolation::new(&file.path, number, message, "");
                     doors
                         .entry((member, what))

@@ -23,7 +23,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
         };
         if lines > limit {
             let message = format!("file of {lines} lines of code, the limit is {limit}");
-            let hint = "split it by what its parts are about";
+            let hint = "split it by topic";
             found.push(TidyViolation::new(&file.path, 1, message, hint));
         }
     }

@@ -27,10 +27,10 @@ fn check_page(repo: &Repo, page: &RepoFile) -> Vec<TidyViolation> {
     let broken = |(line, target): (usize, String)| {
         let message = match resolve(&page.path, &target) {
             Some(path) if exists(repo, &path) => return None,
-            Some(path) => format!("link to `{target}`: there is no `{path}`"),
+            Some(path) => format!("link to `{target}`: `{path}` does not exist"),
             None => format!("link to `{target}` leaves the repository"),
         };
-        let hint = "mend the link or add the file to git";
+        let hint = "fix the link or add the file to git";
         Some(TidyViolation::new(&page.path, line, message, hint))
     };
     relative_links(&page.text)

@@ -31,7 +31,7 @@ fn check_path(path: &str) -> Option<TidyViolation> {
     Some(TidyViolation::new(
         path,
         1,
-        format!("the name `{name}` says nothing"),
+        format!("the name `{name}` has no meaning"),
         "name the thing it holds",
     ))
 }

@@ -26,7 +26,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
                 KEYS,
                 1,
                 error.to_string(),
-                "generate it anew",
+                "generate it again",
             )];
         }
     };
@@ -37,13 +37,13 @@ pub(crate) fn check(repo: &Repo) -> Vec<TidyViolation> {
         TidyViolation::new(PAGE, 1, format!("`{option}` {message}"), hint)
     };
     let missing = options.difference(&listed).map(|option| {
-        let hint = "add a row with the user who needs it, or drop the option";
+        let hint = "add a row that names its user, or drop the option";
         violation(option, "has no row", hint)
     });
     let gone = listed.difference(&options).map(|option| {
         violation(
             option,
-            "is no option",
+            "is not an option",
             "remove it from the table, or correct its name",
         )
     });
@@ -141,7 +141,7 @@ mod tests {
         let expected = [
             "`--lines` has no row",
             "`limits.queue` has no row",
-            "`--line` is no option",
+            "`--line` is not an option",
         ];
         assert_eq!(violations(&page), expected);
     }

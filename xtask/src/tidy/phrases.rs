@@ -9,25 +9,25 @@ use super::{Repo, TidyViolation};
 const IN_CODE: &[(&str, &str)] = &[
     (
         "todo!(",
-        "finish it, or return an error that says what is missing",
+        "finish it, or return an error that names the missing part",
     ),
     (
         "unimplemented!(",
-        "finish it, or return an error that says what is missing",
+        "finish it, or return an error that names the missing part",
     ),
     ("dbg!(", "remove it, or use `tracing::debug!`"),
     (
         "#[ignore",
-        "mend the test or delete it; slow ones get a longer limit in .config/nextest.toml",
+        "fix the test or delete it; slow ones get a longer limit in .config/nextest.toml",
     ),
     ("assert!(true)", "assert something that can fail"),
     (
         "#[allow(",
-        "use `#[expect(…, reason = \"…\")]`, which says when it is no longer needed",
+        "use `#[expect(…, reason = \"…\")]`, which warns when it is no longer needed",
     ),
     (
         "#![allow(",
-        "use `#![expect(…, reason = \"…\")]`, which says when it is no longer needed",
+        "use `#![expect(…, reason = \"…\")]`, which warns when it is no longer needed",
     ),
     (
         "map_err(ToString::to_string)",
@@ -79,7 +79,7 @@ fn check_file(file: &RepoFile) -> Vec<TidyViolation> {
         strike(
             index + 1,
             format!("`{UNFINISHED}` left behind"),
-            "mend it now or open an issue",
+            "fix it now or open an issue",
         );
     }
     found

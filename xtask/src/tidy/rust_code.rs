@@ -2,6 +2,8 @@
 //! No parser: the sources are rustfmt's, so an item ends at the brace indented like its start, and
 //! `cargo xtask` stays quick to build.
 
+use std::collections::HashSet;
+
 pub(crate) struct RustCode {
     lines: Vec<String>,
 }
@@ -46,6 +48,28 @@ impl RustCode {
             })
             .map(|(number, _)| number)
     }
+}
+
+/// The string literals of the code outside of `#[cfg(test)]`, each with its line and as it is written, quotes included.
+pub(crate) fn shipped_literals(text: &str) -> Vec<(usize, &str)> {
+    let code = RustCode::new(text);
+    let shipped: HashSet<usize> = code.shipped_lines().map(|(number, _)| number).collect();
+    let mut found = Vec::new();
+    let mut rest = text;
+    let mut line = 1;
+    let mut within_word = false;
+    while let Some(next) = rest.chars().next() {
+        let opaque = opaque_len(rest, within_word);
+        let taken = &rest[..opaque.unwrap_or(next.len_utf8())];
+        let is_literal = opaque.is_some() && taken.contains('"') && !taken.starts_with(['/', '\'']);
+        if is_literal && shipped.contains(&line) {
+            found.push((line, taken));
+        }
+        line += taken.matches('\n').count();
+        within_word = taken.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        rest = &rest[taken.len()..];
+    }
+    found
 }
 
 fn indentation(line: &str) -> usize {
@@ -175,6 +199,16 @@ mod tests {
         ] {
             assert_eq!(blank(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn literals_are_found_with_their_lines() {
+        let text = "f(\"a \\\" b\"); // \"c\"\nr#\"d\n\"e\"#; '\"'\n#[cfg(test)]\nmod t {\n    \"f\";\n}\n\"g\";\n";
+        let found = shipped_literals(text);
+        assert_eq!(
+            found,
+            [(1, "\"a \\\" b\""), (2, "r#\"d\n\"e\"#"), (8, "\"g\"")]
+        );
     }
 
     #[test]

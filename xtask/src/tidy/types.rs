@@ -75,7 +75,7 @@ fn check_name(name: &str, places: &[(&str, usize)]) -> Vec<TidyViolation> {
         return places
             .iter()
             .map(|(path, line)| {
-                let message = format!("the type `{name}` is called by a participle");
+                let message = format!("the type name `{name}` is a participle");
                 TidyViolation::new(path, *line, message, hint)
             })
             .collect();
@@ -97,8 +97,7 @@ fn check_name(name: &str, places: &[(&str, usize)]) -> Vec<TidyViolation> {
         .iter()
         .map(|(path, line)| {
             let message = format!("a second type `{name}`: one is in {first}:{first_line}");
-            let hint =
-                "a name stands for one type of the workspace; a module path is not part of it";
+            let hint = "a type name is unique in the workspace; the module path is not part of it";
             TidyViolation::new(path, *line, message, hint)
         })
         .collect()

@@ -13,7 +13,7 @@ pub enum A2aDialect {
 
 /// A version of A2A that this host does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A2A version `{0}` is not spoken here; 0.3 and 1.0 are")]
+#[error("A2A version `{0}` is not supported; use 0.3 or 1.0")]
 pub struct UnsupportedVersion(String);
 
 impl A2aDialect {

@@ -46,7 +46,7 @@ impl A2aRequest {
         let Value::Object(members) = value else {
             return Err(invalid(
                 RequestId::NONE,
-                "a request must be one object; batches are not taken",
+                "a request must be one object; batches are not supported",
             ));
         };
         let Some(id) = members

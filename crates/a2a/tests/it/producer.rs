@@ -184,7 +184,7 @@ fn everything_else_is_an_error_that_a_person_understands() {
     );
     check(
         &failure("unknown", "outcome_unknown", "", None),
-        "nobody knows how the call ended; it may or may not have taken effect",
+        "the end of the call is unknown; the call may or may not have taken effect",
     );
     check(
         &result(&json!({ "outcome": "canceled", "is_error": true })),

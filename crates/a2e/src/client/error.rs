@@ -26,7 +26,8 @@ pub enum ConnectError {
     },
     /// No server answers at the address.
     #[error(
-        "the host cannot be reached\nhint: see that it is running and that the address is right"
+        "the host cannot be reached\n\
+         hint: check that it is running and that the address is right"
     )]
     Unreachable {
         /// The cause.
@@ -35,7 +36,8 @@ pub enum ConnectError {
     },
     /// A server answers at the address, but not as an A2E host does.
     #[error(
-        "the host answered {what} with status {status}\nhint: see that the address is one of an A2E host"
+        "the host answered {what} with status {status}\n\
+         hint: check that the address belongs to an A2E host"
     )]
     Status {
         /// The request.
@@ -68,7 +70,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The host disconnected before it answered.
-    #[error("the host went away during the handshake: {0}")]
+    #[error("the host disconnected during the handshake: {0}")]
     HostGone(HostDeparture),
     /// The host did not answer the handshake in time.
     #[error("the host did not answer the handshake within {after:?}")]
@@ -80,8 +82,8 @@ pub enum ConnectError {
 
 fn refusal_hint(reason: &str) -> &'static str {
     match reason {
-        "auth_failed" => "\nhint: give a token that the host knows",
-        "version_mismatch" => "\nhint: this client speaks version 1.0",
+        "auth_failed" => "\nhint: use a valid token of the host",
+        "version_mismatch" => "\nhint: use a host that supports version 1.0",
         _ => "",
     }
 }
@@ -94,7 +96,7 @@ pub enum CallError {
     #[error("the host answered with an error: {0}")]
     Protocol(ProtocolError),
     /// No answer came in time.
-    #[error("no answer within {after:?}{}", if *.taken { "" } else { ": the host never took the request" })]
+    #[error("no answer within {after:?}{}", if *.taken { "" } else { ": the host did not accept the request" })]
     Timeout {
         /// The time that the client waited.
         after: Duration,
@@ -102,7 +104,7 @@ pub enum CallError {
         taken: bool,
     },
     /// The host lost the session after it took the request. The outcome of the request is unknown.
-    #[error("the host no longer knows the session; what became of the call is not known")]
+    #[error("the host has lost the session; the outcome of the call is unknown")]
     SessionLost,
     /// The host disconnected. The outcome of the request is unknown.
     #[error("the host is gone: {0}")]
@@ -114,7 +116,7 @@ pub enum CallError {
         reason: String,
     },
     /// The host refused the request without reading it.
-    #[error("the host turned the request away with status {status}")]
+    #[error("the host refused the request with status {status}")]
     Status {
         /// The HTTP status.
         status: u16,

@@ -163,7 +163,7 @@ impl StdioWire {
         if let (Some(pipe), StderrSink::Lines(hear)) = (child.stderr.take(), stderr) {
             let each = move |line: SplitLine<'_>| match line {
                 SplitLine::Line(line) | SplitLine::TooLong(line) => {
-                    hear(&String::from_utf8_lossy(line))
+                    hear(&String::from_utf8_lossy(line));
                 }
             };
             readers.stderr = Some(tasks.spawn(read(pipe, STDERR_LINE, each)));

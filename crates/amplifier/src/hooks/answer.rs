@@ -152,7 +152,7 @@ pub struct HookApprovalQuestion {
 
 /// A handler's answer is malformed. Its intent is unknown, so the call must not continue because of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a hook answered what cannot be understood: {0}")]
+#[error("the answer of a hook is invalid: {0}")]
 pub struct UnfitAnswer(pub String);
 
 impl HookResult {

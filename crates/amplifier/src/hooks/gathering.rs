@@ -96,7 +96,7 @@ impl HookResultCollector {
             HookAction::AskUser => "ask_user",
         };
         self.notes.push(format!(
-            "the hook `{name}` is an observer, so its `{wanted}` counts for nothing"
+            "the hook `{name}` is an observer, so its `{wanted}` is ignored"
         ));
     }
 

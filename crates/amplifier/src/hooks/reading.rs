@@ -129,7 +129,7 @@ impl<'a> HookResultFields<'a> {
         let Some(value) = self.given(key) else {
             return Ok(false);
         };
-        as_bool(value).ok_or_else(|| UnfitAnswer(format!("`{key}` is {value}, not yes or no")))
+        as_bool(value).ok_or_else(|| UnfitAnswer(format!("`{key}` is {value}, not true or false")))
     }
 
     fn number(&self, key: &str) -> Result<Option<f64>, UnfitAnswer> {

@@ -53,7 +53,7 @@ impl HookResult {
         let Some(data) = &self.data else {
             return match self.action {
                 HookAction::Modify => Err(UnfitAnswer(
-                    "it wants to modify, and gives no `data`".to_owned(),
+                    "the action `modify` requires `data`".to_owned(),
                 )),
                 _ => Ok(wants),
             };
@@ -97,7 +97,7 @@ impl HookResult {
 
 fn arguments(value: &Value) -> Result<Map<String, Value>, UnfitAnswer> {
     let fields = value.as_object().cloned();
-    fields.ok_or_else(|| UnfitAnswer("the `tool_input` it wants is not an object".to_owned()))
+    fields.ok_or_else(|| UnfitAnswer("the new `tool_input` is not an object".to_owned()))
 }
 
 /// A changed result is either a whole result or a new output.

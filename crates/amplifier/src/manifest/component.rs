@@ -19,13 +19,13 @@ const TOOL_FUNCTIONS: [&str; 2] = ["get-spec", "execute"];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComponentError {
     /// None of its exports is known.
-    #[error("the component offers no interface of Amplifier's; {}", exported(.exports))]
+    #[error("the component has no Amplifier interface; {}", exported(.exports))]
     Unknown {
         /// Its exports.
         exports: Vec<String>,
     },
     /// It exports several types.
-    #[error("the component offers several of Amplifier's interfaces ({}), and must be one thing", types(.found))]
+    #[error("the component has several Amplifier interfaces ({}), but must have one", types(.found))]
     Ambiguous {
         /// The types.
         found: Vec<ModuleType>,

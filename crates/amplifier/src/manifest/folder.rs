@@ -49,7 +49,7 @@ pub enum FoundIn {
 /// A folder without any part of a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no module in it: no `amplifier.toml`, no `.wasm` file, and no Python package (a folder with \
+    "the folder has no module: no `amplifier.toml`, no `.wasm` file, and no Python package (a folder with \
      `__init__.py`, or a `pyproject.toml`)"
 )]
 pub struct FolderError;

@@ -84,7 +84,7 @@ pub(super) fn entries(
         (Value::Null, None) => return PlanEntryList::default(),
         (other, None) => {
             let message = format!(
-                "`{section}` must be a list of modules, and is {}",
+                "`{section}` must be a list of modules, not {}",
                 kind_of(other)
             );
             reading.error(section, format!("{section}_type"), message);
@@ -93,7 +93,7 @@ pub(super) fn entries(
     };
     if items.len() > MOST {
         let message = format!(
-            "`{section}` names {} modules, and at most {MOST} are taken",
+            "`{section}` has {} modules, the limit is {MOST}",
             items.len()
         );
         reading.error(section, format!("{section}_type"), message);
@@ -123,7 +123,7 @@ pub(super) fn entries(
 fn entry(path: &str, item: &Value, reading: &mut PlanDiagnostics<'_>) -> Option<PlanEntry> {
     let Value::Object(table) = item else {
         let message = format!(
-            "a module is a table with a `module`, and this is {}",
+            "a module must be a table with a `module`, not {}",
             kind_of(item)
         );
         reading.error(path, format!("{path}_type"), message);
@@ -147,11 +147,9 @@ fn entry(path: &str, item: &Value, reading: &mut PlanDiagnostics<'_>) -> Option<
         .filter(|key| !matches!(key.as_str(), "module" | "id" | "source" | "config"))
     {
         let message = match key.as_str() {
-            "instance_id" => {
-                "`instance_id` means something for providers only, and is ignored".to_owned()
-            }
+            "instance_id" => "`instance_id` is for providers only, and is ignored".to_owned(),
             other => format!(
-                "the key `{}` means nothing here, and is ignored",
+                "the key `{}` is unknown, and is ignored",
                 other.escape_debug()
             ),
         };
@@ -188,7 +186,7 @@ fn name(
             let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
             if text.len() > 128 || !text.chars().all(legal) || text.starts_with(['-', '.']) {
                 let message = format!(
-                    "`{}` is no name of a module; names have up to 128 letters, digits, `_`, `-` and `.`",
+                    "`{}` is not a module name; names have up to 128 letters, digits, `_`, `-` and `.`",
                     text.escape_debug()
                 );
                 reading.error(path, format!("{path}_{key}_type"), message);
@@ -197,7 +195,7 @@ fn name(
             Some(Some(text.clone()))
         }
         Some(other) => {
-            let message = format!("`{key}` must be a text, and is {}", kind_of(other));
+            let message = format!("`{key}` must be a text, not {}", kind_of(other));
             reading.error(path, format!("{path}_{key}_type"), message);
             None
         }
@@ -217,7 +215,7 @@ fn config(
             table.iter().map(entry).collect()
         }
         Some(other) => {
-            let message = format!("`config` must be a table, and is {}", kind_of(other));
+            let message = format!("`config` must be a table, not {}", kind_of(other));
             reading.error(path, format!("{path}_config_type"), message);
             Map::new()
         }
@@ -231,7 +229,7 @@ pub(super) fn one_override(
     reading: &mut PlanDiagnostics<'_>,
 ) -> Option<ModuleOverride> {
     let Value::Object(table) = value else {
-        let message = format!("an override is a table, and this is {}", kind_of(value));
+        let message = format!("an override must be a table, not {}", kind_of(value));
         reading.error(path, format!("{path}_type"), message);
         return None;
     };

@@ -14,11 +14,11 @@ const OF_THE_AGENT: [(&str, &str); 10] = [
     ("agents", "further agents"),
     ("orchestrator", "the agent's loop"),
     ("context", "the agent's memory"),
-    ("spawn", "what further agents get"),
-    ("instruction", "words for the model"),
-    ("skills", "words for the model"),
+    ("spawn", "settings of further agents"),
+    ("instruction", "text for the model"),
+    ("skills", "text for the model"),
     ("modes", "the agent's own modes"),
-    ("metadata", "its author's notes"),
+    ("metadata", "notes of its author"),
 ];
 
 pub(super) fn read(value: &Value, reading: &mut PlanDiagnostics<'_>) -> MountPlan {
@@ -28,10 +28,7 @@ pub(super) fn read(value: &Value, reading: &mut PlanDiagnostics<'_>) -> MountPla
         // An empty file plans nothing.
         Value::Null => &empty,
         other => {
-            let message = format!(
-                "a plan is a table of sections, and this is {}",
-                kind_of(other)
-            );
+            let message = format!("a plan must be a table of sections, not {}", kind_of(other));
             reading.error("", "root_type", message);
             return MountPlan::default();
         }
@@ -69,15 +66,16 @@ fn of_the_agent(section: &str, reading: &mut PlanDiagnostics<'_>) {
         .iter()
         .find(|(name, _)| *name == section)
         .map_or("", |(_, what)| what);
-    let message =
-        format!("`{section}` ({what}) is left to the agent: this host mounts tools and hooks");
+    let message = format!(
+        "`{section}` ({what}) is ignored: it is for the agent, this host mounts tools and hooks"
+    );
     reading.note(section, NoteWeight::Info, message);
 }
 
 /// The section is not used here, but a plan that every agent would refuse is refused here too.
 fn session(value: &Value, reading: &mut PlanDiagnostics<'_>) {
     let Value::Object(table) = value else {
-        let message = format!("`session` must be a table, and is {}", kind_of(value));
+        let message = format!("`session` must be a table, not {}", kind_of(value));
         reading.error("session", "session_type", message);
         return;
     };
@@ -98,15 +96,12 @@ fn session(value: &Value, reading: &mut PlanDiagnostics<'_>) {
                     );
                 }
                 Some(other) => {
-                    let message = format!("`module` must be a text, and is {}", kind_of(other));
+                    let message = format!("`module` must be a text, not {}", kind_of(other));
                     reading.error(&path, format!("{path}_module_type"), message);
                 }
             },
             Some(other) => {
-                let message = format!(
-                    "`{path}` must be a name or a table, and is {}",
-                    kind_of(other)
-                );
+                let message = format!("`{path}` must be a name or a table, not {}", kind_of(other));
                 reading.error(&path, format!("{path}_type"), message);
             }
         }
@@ -116,7 +111,7 @@ fn session(value: &Value, reading: &mut PlanDiagnostics<'_>) {
 fn header(value: &Value, reading: &mut PlanDiagnostics<'_>) -> BundleHeader {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     if !value.is_object() && !value.is_null() {
-        let message = format!("`bundle` must be a table, and is {}", kind_of(value));
+        let message = format!("`bundle` must be a table, not {}", kind_of(value));
         reading.error("bundle", "bundle_type", message);
     }
     BundleHeader {
@@ -128,7 +123,7 @@ fn header(value: &Value, reading: &mut PlanDiagnostics<'_>) -> BundleHeader {
 fn includes(value: &Value, reading: &mut PlanDiagnostics<'_>) -> Vec<BundleIncludeEntry> {
     let Value::Array(items) = value else {
         if !value.is_null() {
-            let message = format!("`includes` must be a list, and is {}", kind_of(value));
+            let message = format!("`includes` must be a list, not {}", kind_of(value));
             reading.error("includes", "includes_type", message);
         }
         return Vec::new();
@@ -164,7 +159,7 @@ fn overrides(plan: &mut MountPlan, value: &Value, reading: &mut PlanDiagnostics<
     let Value::Object(table) = value else {
         if !value.is_null() {
             let message = format!(
-                "`overrides` must be a table of modules, and is {}",
+                "`overrides` must be a table of modules, not {}",
                 kind_of(value)
             );
             reading.error("overrides", "overrides_type", message);
@@ -185,7 +180,7 @@ fn sources(plan: &mut MountPlan, value: &Value, reading: &mut PlanDiagnostics<'_
         Value::Object(table) => table.get("modules").unwrap_or(&Value::Null),
         Value::Null => return,
         other => {
-            let message = format!("`sources` must be a table, and is {}", kind_of(other));
+            let message = format!("`sources` must be a table, not {}", kind_of(other));
             reading.error("sources", "sources_type", message);
             return;
         }

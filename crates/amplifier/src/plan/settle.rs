@@ -126,7 +126,10 @@ pub fn override_sources(
             Err(error) => notes.push(PlanNote {
                 place: name,
                 weight: NoteWeight::Warning,
-                message: format!("{error}; `{}` comes from where its plan says", module.id),
+                message: format!(
+                    "{error}; `{}` is loaded from the source in its plan",
+                    module.id
+                ),
             }),
         }
     }

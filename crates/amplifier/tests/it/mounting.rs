@@ -134,7 +134,7 @@ async fn a_cleanup_without_anything_to_clean_up_is_a_failure_that_says_so() {
         Ok(MountReturn::cleanup(|| async { Ok(()) }))
     })
     .await;
-    let message = "it was mounted and brought no tool".to_owned();
+    let message = "it mounted no tool".to_owned();
     assert_eq!(failed, Err((LoadReason::ValidationFailed, message)));
 }
 

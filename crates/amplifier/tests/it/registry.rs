@@ -218,6 +218,6 @@ fn an_observer_can_leave_a_message_and_nothing_else() {
     );
     assert_eq!(
         notes,
-        ["the hook `h` is an observer, so its `deny` counts for nothing"]
+        ["the hook `h` is an observer, so its `deny` is ignored"]
     );
 }

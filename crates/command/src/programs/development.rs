@@ -130,7 +130,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("--cwd -c --config", Value),
         ],
         operands: Subcommand,
-        reason: "runs code that its options hold",
+        reason: "runs code from its options",
         ..NO_PROGRAM
     },
     LaunchingProgram {

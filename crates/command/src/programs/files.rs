@@ -28,7 +28,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ),
         ],
         operands: OldOptions("IF"),
-        reason: "starts a program for what it packs or unpacks",
+        reason: "starts a program to pack or unpack",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -73,7 +73,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
                 Flag,
             ),
         ],
-        reason: "starts a program for what it finds",
+        reason: "starts a program for each match",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -113,7 +113,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "tree",
         options: &[("-o", Writes), ("-L -P -I -H -T", Value)],
-        reason: "writes what it shows to a file",
+        reason: "writes its output to a file",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -134,7 +134,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("-k --lesskey-file --lesskey-src --lesskey-content", Hides),
             ("-o -O --log-file --LOG-FILE", Writes),
         ],
-        reason: "runs commands that its options hold",
+        reason: "runs commands from its options",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -202,7 +202,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "gs",
         options: &[("-c", Hides)],
-        reason: "runs code that its options hold",
+        reason: "runs code from its options",
         ..NO_PROGRAM
     },
 ];

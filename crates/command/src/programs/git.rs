@@ -145,7 +145,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             "range-diff",
         ],
         options: &[("--output", Writes)],
-        reason: "writes what it shows to a file",
+        reason: "writes its output to a file",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -166,7 +166,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         subcommands: &["config set", "config"],
         options: &[("-f --file --blob --type -t --default --comment", Value)],
         operands: SettingPair(&SETTINGS),
-        reason: "sets what git runs later",
+        reason: "sets commands that git runs later",
     },
     LaunchingProgram {
         names: "git",
@@ -182,7 +182,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("--template", Hides),
             ("-b --initial-branch --separate-git-dir", Value),
         ],
-        reason: "takes up the hooks of a template",
+        reason: "installs the hooks of a template",
         ..NO_PROGRAM
     },
 ];

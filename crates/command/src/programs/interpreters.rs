@@ -6,7 +6,7 @@ use super::EmbeddedLanguage::Editor;
 use super::OperandMeaning::{CodeFromInput, Hides as AlwaysHides, ScriptFile, Subcommand};
 use super::{LaunchingProgram, NO_PROGRAM};
 
-const CODE: &str = "runs code that its words hold";
+const CODE: &str = "runs code from its arguments";
 
 pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {

@@ -80,7 +80,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ),
             ("-K --config", Hides),
         ],
-        reason: "does what a file of options holds",
+        reason: "reads options from a file",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -93,7 +93,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
                 Writes,
             ),
         ],
-        reason: "does what its settings hold",
+        reason: "reads options from its settings",
         ..NO_PROGRAM
     },
     LaunchingProgram {

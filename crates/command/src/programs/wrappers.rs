@@ -126,14 +126,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ),
         ],
         operands: Words(0),
-        reason: "starts the program behind it",
+        reason: "starts the program after it",
         ..NO_PROGRAM
     },
     LaunchingProgram {
         names: "gosu su-exec setuidgid s6-setuidgid envdir faketime",
         options: &[("-f -v", Flag)],
         operands: Words(1),
-        reason: "starts the program behind its first operand",
+        reason: "starts the program after its first operand",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -279,7 +279,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "run-parts crontab ed red m4",
         operands: AlwaysHides,
-        reason: "runs commands that its files or its input hold",
+        reason: "runs commands from its files or its input",
         ..NO_PROGRAM
     },
     LaunchingProgram {
@@ -305,7 +305,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "dc",
         options: &[("-e --expression", HidesIf(&["!"])), ("-f --file", Hides)],
         operands: AlwaysHides,
-        reason: "runs commands behind a `!`",
+        reason: "runs commands after a `!`",
         ..NO_PROGRAM
     },
 ];

@@ -9,7 +9,7 @@ use crate::render;
 use crate::wrapper::{ShellDialect, ShellScript};
 
 const UNCLEAR: &str = "starts commands that are known only when it runs";
-const CHOSEN_BY_VARIABLE: &str = "runs with a variable that decides what programs start";
+const CHOSEN_BY_VARIABLE: &str = "runs with a variable that decides which programs start";
 
 /// Commands in more variables than this are not read.
 const MOST_VARIABLES: usize = 64;

@@ -142,7 +142,7 @@ fn texts_are_cut_between_words() {
 #[test]
 fn reasons_are_said_in_words() {
     for (text, expected) in [
-        ("rm $x", "holds a word that is known only when it runs"),
+        ("rm $x", "contains a word that is known only when it runs"),
         ("a (", "cannot be parsed"),
         (". f", "runs the commands of a file in this shell"),
     ] {

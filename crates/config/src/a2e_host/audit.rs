@@ -32,18 +32,18 @@ pub(super) fn read(root: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -
     );
     let path = match (enabled.map(|enabled| enabled.value), own, elsewhere) {
         (Some(true), Some(own), elsewhere) => {
-            unused(elsewhere, "audit_log_path", "`audit.path` counts", reading);
+            unused(
+                elsewhere,
+                "audit_log_path",
+                "`audit.path` overrides it",
+                reading,
+            );
             Some(own)
         }
         // The file does not disable the audit, and names a place for it.
         (Some(true) | None, None, Some(elsewhere)) => taken(Some(elsewhere), reading),
         (Some(true), None, None) => {
-            unused(
-                enabled,
-                "audit.enabled",
-                "there is no `audit.path` to write to",
-                reading,
-            );
+            unused(enabled, "audit.enabled", "`audit.path` is missing", reading);
             None
         }
         (Some(false) | None, own, elsewhere) => {
@@ -78,8 +78,8 @@ fn rotation(audit: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Audi
         &mut reading.complaints,
     );
     if let Some(LocatedValue { value: 0, at }) = backup_count {
-        let message = "`audit.rotate.backup_count` is 0: a full audit file starts over here, \
-                       and its lines are gone";
+        let message = "`audit.rotate.backup_count` is 0: a full audit file is emptied, and its \
+                       lines are lost";
         reading.notice(
             at,
             "audit.rotate.backup_count".to_owned(),
@@ -114,7 +114,7 @@ fn taken(
     reading: &mut ConfigTreeReader<'_>,
 ) -> Option<LocatedValue<PathBuf>> {
     if let Some(path) = &elsewhere {
-        let message = "`audit_log_path` is taken for `audit.path`, with an audit that is on";
+        let message = "`audit_log_path` is used as `audit.path`, and the audit is enabled";
         reading.notice(path.at, "audit_log_path".to_owned(), message.to_owned());
     }
     elsewhere

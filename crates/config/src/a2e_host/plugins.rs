@@ -59,8 +59,8 @@ pub(super) fn read(
         if plugin.class != A2ePluginClass::Native && is_reserved_name(&plugin.name) {
             let name = format!("{}_plugin", plugin.name);
             let message = format!(
-                "the plugin `{}` is called `{name}` here: its own name is one of the host's, and its tools would be \
-                 meant by rules about the host's own tools",
+                "the plugin `{}` is renamed to `{name}`: its name is reserved, and rules for the host's own tools would \
+                 match its tools",
                 plugin.name
             );
             reading.notice(at, format!("plugins.{}", plugin.name), message);
@@ -70,10 +70,7 @@ pub(super) fn read(
         if plugin.class != A2ePluginClass::Native
             && plugins.iter().any(|other| other.name == plugin.name)
         {
-            let message = format!(
-                "another plugin before it has the name `{}`",
-                shown(&plugin.name)
-            );
+            let message = format!("an earlier plugin has the name `{}`", shown(&plugin.name));
             reading.complain(at, message, "give each plugin a name of its own".to_owned());
         } else {
             plugins.push(plugin);
@@ -167,7 +164,7 @@ fn plugin(
     let capability = capability?;
     if is_native && capability.value != TOOLS {
         let message = format!(
-            "the host's own tools are of `type: {TOOLS}`, not `{}`",
+            "the host's own tools require `type: {TOOLS}`, not `{}`",
             shown(&capability.value)
         );
         reading.complain(capability.at, message, format!("write `type: {TOOLS}`"));
@@ -206,7 +203,7 @@ fn is_native(cls: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> 
     let nearly = nearest(class, NATIVE).or(class.starts_with("toolpost").then_some(NATIVE[0]));
     let (message, hint) = if let Some(near) = nearly {
         (
-            format!("`{}` is no class of this host", shown(class)),
+            format!("`{}` is not a class of this host", shown(class)),
             format!("did you mean `{near}`?"),
         )
     } else if is_path(class) {
@@ -215,7 +212,7 @@ fn is_native(cls: &LocatedValue<String>, reading: &mut ConfigTreeReader<'_>) -> 
         let hint =
             "write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`"
                 .to_owned();
-        (format!("`{}` names no class", shown(class)), hint)
+        (format!("`{}` is not a class", shown(class)), hint)
     };
     reading.complain(cls.at, message, hint);
     None
@@ -245,7 +242,7 @@ fn settings(
         reading.ignored(
             entry.key.at,
             key,
-            "what a plugin is given stands under `metadata`",
+            "the settings of a plugin belong under `metadata`",
         );
     }
     reading.name_the_rest(&plugin, "A2E", &["name", "type", "cls", "metadata"]);

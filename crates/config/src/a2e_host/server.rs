@@ -23,14 +23,14 @@ pub(super) fn read(
     match (token, misplaced) {
         (Some(token), misplaced) => {
             if let Some(misplaced) = misplaced {
-                let why = "the `auth_token` at the top level counts";
+                let why = "the `auth_token` at the top level overrides it";
                 reading.ignored(misplaced.at, "server.auth_token".to_owned(), why);
             }
             secret("auth_token", token, reading)
         }
         (None, Some(token)) => {
             let message =
-                "`server.auth_token` is taken for `auth_token`, which belongs at the top level";
+                "`server.auth_token` is used as `auth_token`, which belongs at the top level";
             reading.notice(token.at, "server.auth_token".to_owned(), message.to_owned());
             secret("server.auth_token", token, reading)
         }
@@ -50,7 +50,7 @@ fn listen(
         Some(host) => address(host, reading)?,
         None => {
             let message = format!(
-                "`server.host` is not given, so the host listens on {} only",
+                "`server.host` is missing, so the host listens on {} only",
                 default.ip()
             );
             reading.notice(server.at, "server.host".to_owned(), message);
@@ -102,13 +102,13 @@ fn secret(
         reading.notice(
             at,
             key.to_owned(),
-            format!("`{key}` is empty and counts as none"),
+            format!("`{key}` is empty and is ignored"),
         );
         return None;
     }
     // Used literally, the token would be known to all readers of the file's template.
     if value.starts_with("${") || value.starts_with("{{") {
-        let message = format!("`{key}` is a placeholder, and nothing is filled in here");
+        let message = format!("`{key}` is a placeholder, which the host does not fill in");
         reading.complain(
             at,
             message,

@@ -39,13 +39,13 @@ fn face(transport: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> A2eF
         "http" => {}
         "subprocess" | "stdio" => return A2eFace::Stdio,
         "direct" => {
-            let message = "`transport.type` is `direct`, which is for programs that hold a host in themselves; \
-                           this one serves HTTP";
+            let message = "`transport.type` is `direct`, which is for programs that embed a host; \
+                           this host serves HTTP";
             reading.notice(written.at, "transport.type".to_owned(), message.to_owned());
         }
         other => {
             let message = format!(
-                "`transport.type` is `{}`, which is no transport of A2E",
+                "`transport.type` is `{}`, which is not a transport of A2E",
                 shown(other)
             );
             reading.complain(

@@ -48,7 +48,7 @@ fn description_complaint(written: &LocatedValue<String>) -> Option<ConfigComplai
 
 fn url_complaint(url: &LocatedValue<String>) -> ConfigComplaint {
     let message = format!(
-        "`a2a.url` is `{}`, which is not where an agent can be",
+        "`a2a.url` is `{}`, which is not the URL of an agent",
         shown(&url.value)
     );
     let hint = "write the whole address, such as `https://tools.example.org/a2a`";

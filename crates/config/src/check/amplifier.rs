@@ -87,7 +87,7 @@ fn name_complaint(key: &str, name: &str, at: crate::FilePosition) -> Option<Conf
 /// An operator may pass a secret to the modules by name, but not a variable that decides which code they load.
 fn code_complaint(key: &str, name: &str, at: crate::FilePosition) -> Option<ConfigComplaint> {
     let message = format!(
-        "`{}` in `{key}` is never handed to a process: it changes which code is loaded",
+        "`{}` in `{key}` is never passed to a process: it changes which code is loaded",
         shown(name)
     );
     changes_code(name).then(|| ConfigComplaint::new(at, message))

@@ -177,7 +177,7 @@ fn refuse<const COUNT: usize>(
     complaints: &mut Vec<ConfigComplaint>,
 ) {
     for (name, at) in keys {
-        let message = || format!("`{}` only counts beside `{other}`", key(name));
+        let message = || format!("`{}` requires `{other}`", key(name));
         complaints.extend(at.map(|at| ConfigComplaint::new(at, message())));
     }
 }

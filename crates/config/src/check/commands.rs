@@ -123,7 +123,9 @@ impl<'a> CommandEntryCheck<'a> {
     fn values(&mut self) {
         let entry = self.entry;
         if entry.description.value.trim().is_empty() {
-            let hint = "say what it does and when to use it: the model chooses by this".to_owned();
+            let hint =
+                "describe its effect and when to use it; the model chooses tools by this text"
+                    .to_owned();
             let message = format!("`{}` is empty", self.key("description"));
             self.complain(entry.description.at, message, Some(hint));
         }
@@ -152,7 +154,7 @@ impl<'a> CommandEntryCheck<'a> {
             if codes.value.is_empty() {
                 self.complain(
                     codes.at,
-                    format!("`{key}` is empty, so no run could go well"),
+                    format!("`{key}` is empty, so no run could succeed"),
                     None,
                 );
             }
@@ -184,21 +186,22 @@ impl<'a> CommandEntryCheck<'a> {
             .is_some_and(|program| program.parameters().next().is_some());
         if chosen {
             let message = format!(
-                "the program `{}` would be the model's to choose",
+                "`{}` would let the model choose the program",
                 shown(&program.value)
             );
-            let hint = "name the program; parameters stand in its arguments".to_owned();
+            let hint =
+                "write the name of the program; parameters belong in its arguments".to_owned();
             self.complain(program.at, message, Some(hint));
         } else if program.value.trim().is_empty() {
             self.complain(
                 program.at,
-                format!("`{}` names no program", self.key("argv")),
+                format!("the program in `{}` is empty", self.key("argv")),
                 None,
             );
         } else if !program.value.starts_with('/') && program.value.contains('/') {
             // It would depend on the folder that the program starts in, where agents can write.
             let message = format!(
-                "the program `{}` is neither a name nor a whole path",
+                "the program `{}` is neither a name nor an absolute path",
                 shown(&program.value)
             );
             let hint =
@@ -230,7 +233,7 @@ impl<'a> CommandEntryCheck<'a> {
             .collect();
         for name in unknown {
             let message = format!(
-                "`{{{}}}` in `{key}` is no parameter of this command",
+                "`{{{}}}` in `{key}` is not a parameter of this command",
                 shown(name)
             );
             let near = nearest(name, known.keys().map(String::as_str));

@@ -39,10 +39,7 @@ pub(super) fn check(
         let key = |part: &str| format!("hooks.{}.{part}", shown(&name.value));
         let events = entry.event.value.values();
         if events.is_empty() {
-            let message = format!(
-                "`{}` is empty, so the hook would never be asked",
-                key("event")
-            );
+            let message = format!("`{}` is empty, so the hook would never run", key("event"));
             complaints.push(ConfigComplaint::new(entry.event.at, message));
         }
         let range = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST);
@@ -128,15 +125,15 @@ pub(super) fn check_command(
     if text.trim().is_empty() {
         complaints.push(ConfigComplaint::new(
             program.at,
-            format!("`{key}` names no program"),
+            format!("the program in `{key}` is empty"),
         ));
     } else if !is_file && text.contains('/') {
         // It would depend on the folder that the program starts in, where agents can write.
         let message = format!(
-            "the program `{}` is neither a name nor a path that is clear",
+            "the program `{}` is neither a name nor an unambiguous path",
             shown(text)
         );
-        let hint = "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
+        let hint = "write a name that is found in PATH, `./FILE` for a file beside this one, or an absolute path";
         complaints.push(ConfigComplaint::new(program.at, message).hint(Some(hint.to_owned())));
     }
 }
@@ -181,7 +178,9 @@ fn when(key: &str, entry: &HookEntry, complaints: &mut Vec<ConfigComplaint>) -> 
         |message: String| complaints.push(ConfigComplaint::new(*at, format!("`{key}`: {message}")));
     match text.trim().parse::<Selector>() {
         Ok(selector) => return Some(selector),
-        Err(RuleError::Form(_)) => complain(format!("`{}` names no calls", shown(text))),
+        Err(RuleError::Form(_)) => {
+            complain(format!("`{}` is not a selector of calls", shown(text)));
+        }
         Err(error) => complain(error_message(&error)),
     }
     None

@@ -62,10 +62,9 @@ pub(super) fn check(
 
 fn name_complaint(name: &str, at: FilePosition) -> Option<ConfigComplaint> {
     if is_reserved_name(name) {
-        let message = format!("`{name}` is a name of the host's own tools");
+        let message = format!("`{name}` is reserved for the host's own tools");
         return Some(
-            ConfigComplaint::new(at, message)
-                .hint(Some("call the server something else".to_owned())),
+            ConfigComplaint::new(at, message).hint(Some("give the server another name".to_owned())),
         );
     }
     let message = format!("`{}` is not a name for a server", shown(name));
@@ -190,17 +189,17 @@ impl McpEntryCheck<'_> {
                 self.complain(
                     name.at,
                     message,
-                    Some("only the name stands here; `env` gives values"),
+                    Some("write only the name; values belong under `env`"),
                 );
             } else if changes_code(&name.value) {
                 let message = format!(
-                    "`{}` in `{key}` is never handed on: it changes which code is loaded",
+                    "`{}` in `{key}` is never passed on: it changes which code is loaded",
                     shown(&name.value)
                 );
                 self.complain(
                     name.at,
                     message,
-                    Some("say its value under `env`, where it can be seen"),
+                    Some("set its value under `env`, where it is visible"),
                 );
             }
         }
@@ -217,11 +216,12 @@ impl McpEntryCheck<'_> {
             for pattern in list.into_iter().flatten() {
                 let bad = pattern.value.is_empty() || globset::Glob::new(&pattern.value).is_err();
                 if bad {
-                    let message = format!("`{}` in `{key}` is no pattern", shown(&pattern.value));
+                    let message =
+                        format!("`{}` in `{key}` is not a pattern", shown(&pattern.value));
                     self.complain(
                         pattern.at,
                         message,
-                        Some("a name of a tool, or one with `*` for any characters"),
+                        Some("write the name of a tool, with `*` for any characters"),
                     );
                 }
             }
@@ -244,8 +244,8 @@ impl McpEntryCheck<'_> {
             (Some(_), Some(url)) => {
                 self.complain(
                     url.at,
-                    format!("`{}` stands beside a `command`", self.key("url")),
-                    Some("a server is a program or an endpoint, not both"),
+                    format!("`{}` cannot be combined with `command`", self.key("url")),
+                    Some("remove one: a server is a program or an endpoint"),
                 );
                 None
             }
@@ -258,7 +258,7 @@ impl McpEntryCheck<'_> {
                     if let Some(at) = at {
                         self.complain(
                             at,
-                            format!("`{}` stands without a `command`", self.key(part)),
+                            format!("`{}` requires a `command`", self.key(part)),
                             None,
                         );
                     }
@@ -276,21 +276,21 @@ impl McpEntryCheck<'_> {
         let key = self.key("type");
         let (message, hint) = match value.as_str() {
             "stdio" if entry.url.is_some() => (
-                format!("`{key}` is `stdio`, and the server has a `url`"),
+                format!("`{key}` is `stdio`, but the server has a `url`"),
                 "leave `type` out",
             ),
             "http" | "streamable-http" | "streamableHttp" | "streamable_http"
                 if entry.command.is_some() =>
             {
                 (
-                    format!("`{key}` is `{value}`, and the server has a `command`"),
+                    format!("`{key}` is `{value}`, but the server has a `command`"),
                     "leave `type` out",
                 )
             }
             "stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http" => return,
             "sse" => (
-                format!("`{key}` is `sse`, which is not spoken here"),
-                "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end; write `type: http` and that `url`",
+                format!("`{key}` is `sse`, which is not supported"),
+                "most such servers also offer streamable HTTP, often at the same host with `/mcp` at the end; write `type: http` and that `url`",
             ),
             other => (
                 format!("`{key}` is `{}`", shown(other)),
@@ -304,18 +304,18 @@ impl McpEntryCheck<'_> {
         let entry = self.entry;
         let key = self.key("command");
         if command.value.trim().is_empty() || command.value.contains('\0') {
-            self.complain(command.at, format!("`{key}` names no program"), None);
+            self.complain(command.at, format!("`{key}` is not a program"), None);
         } else if command.value.contains(' ') && !command.value.contains('/') {
             self.complain(
                 command.at,
-                format!("`{key}` holds blanks"),
+                format!("`{key}` contains spaces"),
                 Some("write the arguments under `args`"),
             );
         } else if !is_clear_program(&command.value) {
-            let hint = "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
+            let hint = "write a name that is found in PATH, `./FILE` for a file beside this one, or an absolute path";
             self.complain(
                 command.at,
-                format!("`{key}` is neither a name nor a path that is clear"),
+                format!("`{key}` is neither a name nor an unambiguous path"),
                 Some(hint),
             );
         }
@@ -346,7 +346,7 @@ impl McpEntryCheck<'_> {
             self.complain(
                 url.at,
                 format!("`{}` {why}", self.key("url")),
-                Some("such as `https://mcp.example.org/mcp`"),
+                Some("write a URL such as `https://mcp.example.org/mcp`"),
             );
         }
         Some(text)
@@ -433,8 +433,11 @@ impl McpEntryCheck<'_> {
         if self.entry.command.is_some() {
             self.complain(
                 self.at,
-                format!("`{}` stands beside a `command`", self.key("headers")),
-                Some("a program gets what it needs under `env`"),
+                format!(
+                    "`{}` cannot be combined with `command`",
+                    self.key("headers")
+                ),
+                Some("set variables under `env` instead"),
             );
         }
     }
@@ -455,16 +458,16 @@ pub(crate) fn header_problem(name: &str) -> Option<&'static str> {
 
 /// Why a text is no endpoint.
 pub(crate) fn check_url(text: &str) -> Result<(), &'static str> {
-    let (scheme, rest) = text.split_once("://").ok_or("is no URL")?;
+    let (scheme, rest) = text.split_once("://").ok_or("is not a URL")?;
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
         return Err("is neither `http` nor `https`");
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.contains('@') {
-        return Err("holds a user or password; send it under `headers` instead");
+        return Err("contains a user or password; send it under `headers` instead");
     }
     if !is_host(host) || !text.chars().all(|c| c.is_ascii_graphic()) {
-        return Err("is no URL");
+        return Err("is not a URL");
     }
     Ok(())
 }

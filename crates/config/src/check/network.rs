@@ -110,10 +110,10 @@ fn credential(
             .and_then(|scheme| scheme_complaint(&key("scheme"), scheme)),
     );
     if urls.is_none() && tools.is_none() {
-        let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
+        let hint = "list URL prefixes under `urls`, such as `https://api.example.org/`, or tools under `tools`";
         let complaint = ConfigComplaint::new(
             *at,
-            "the credential has neither `urls` nor `tools`, so it is for nothing",
+            "the credential has neither `urls` nor `tools`, so it is never used",
         );
         complaints.push(complaint.hint(Some(hint.to_owned())));
     }
@@ -128,7 +128,7 @@ fn credential(
             );
             complaints.push(
                 ConfigComplaint::new(*at, message)
-                    .hint(Some("leave it out, or name something".to_owned())),
+                    .hint(Some("remove it, or add an entry".to_owned())),
             );
         }
         value.clone()
@@ -148,7 +148,8 @@ fn credential(
             None
         }
         (None, None) => {
-            let hint = "write it into a file that only you can read, and name that under `file`";
+            let hint =
+                "write it into a file that only you can read, and write its path under `file`";
             let complaint =
                 ConfigComplaint::new(*at, "the credential has neither a `file` nor an `env`");
             complaints.push(complaint.hint(Some(hint.to_owned())));
@@ -186,7 +187,8 @@ fn check_tools(
             Ok(pattern) => tools.push(pattern),
             Err(_) => {
                 let message = format!("`{}` in `{key}` is not the name of a tool", shown(value));
-                let hint = "a name, an id such as `commands.deploy`, or one with `*`".to_owned();
+                let hint = "write a name, an id such as `commands.deploy`, or a pattern with `*`"
+                    .to_owned();
                 complaints.push(ConfigComplaint::new(*at, message).hint(Some(hint)));
             }
         }
@@ -202,9 +204,9 @@ fn variable_complaint(key: &str, env: &LocatedValue<String>) -> Option<ConfigCom
         && text.bytes().all(legal)
         && text.starts_with(|c: char| !c.is_ascii_digit());
     (!good || text.is_empty()).then(|| {
-        let hint =
-            "write the name in capitals, such as `API_TOKEN`; the value itself never stands in the file";
-        ConfigComplaint::new(env.at, format!("`{key}` is not the name of a variable")).hint(Some(hint.to_owned()))
+        let hint = "write the name in capitals, such as `API_TOKEN`; never the value itself";
+        ConfigComplaint::new(env.at, format!("`{key}` is not the name of a variable"))
+            .hint(Some(hint.to_owned()))
     })
 }
 
@@ -215,11 +217,11 @@ fn header_complaint(key: &str, header: &LocatedValue<String>) -> Option<ConfigCo
     let message = if text.is_empty() || text.len() > 64 || !text.bytes().all(legal) {
         format!("`{key}` is not the name of a header")
     } else if is_framing(&lower) {
-        format!("`{key}` is `{text}`, which carries no credential")
+        format!("`{key}` is `{text}`, which cannot carry a credential")
     } else {
         return None;
     };
-    let hint = "such as `Authorization` or `X-Api-Key`".to_owned();
+    let hint = "write a name such as `Authorization` or `X-Api-Key`".to_owned();
     Some(ConfigComplaint::new(header.at, message).hint(Some(hint)))
 }
 
@@ -229,8 +231,7 @@ fn scheme_complaint(key: &str, scheme: &LocatedValue<String>) -> Option<ConfigCo
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (!legal || scheme.value.len() > 32).then(|| {
-        let hint =
-            "one word, such as `Bearer` or `token`; the value itself never stands in the file";
+        let hint = "write one word, such as `Bearer` or `token`; never the value itself";
         ConfigComplaint::new(scheme.at, format!("`{key}` is not a word"))
             .hint(Some(hint.to_owned()))
     })
@@ -253,7 +254,7 @@ fn check_prefixes(
                 } else {
                     format!("`{}`", shown(value))
                 };
-                let message = format!("{quoted} in `{key}` is not the beginning of a URL");
+                let message = format!("{quoted} in `{key}` is not a URL prefix");
                 let hint = "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
                 complaints.push(ConfigComplaint::new(*at, message).hint(Some(hint.to_owned())));
             }

@@ -44,10 +44,10 @@ fn glob_complaint(glob: &LocatedValue<String>) -> Option<ConfigComplaint> {
         )
     } else if text.starts_with(['/', '~']) || text.split('/').any(|part| matches!(part, "." | ".."))
     {
-        let message = format!("`{quoted}` in `protect.paths` does not begin at the top of a root");
+        let message = format!("`{quoted}` in `protect.paths` is not relative to the top of a root");
         (
             message,
-            hint("write it from there, such as `deploy/**`, or `**/name` for any depth"),
+            hint("write a relative pattern, such as `deploy/**`, or `**/name` for any depth"),
         )
     } else {
         let error = Glob::new(text).err()?;

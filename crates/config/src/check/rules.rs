@@ -55,7 +55,7 @@ fn from_table(table: &RuleTable, place: String) -> Result<Rule, ConfigComplaint>
     {
         let message = "`principal` is not the name of a caller".to_owned();
         return Err(ConfigComplaint::new(principal.at, message)
-            .hint(Some("leave it out to mean everybody".to_owned())));
+            .hint(Some("leave it out for every caller".to_owned())));
     }
     Ok(Rule {
         id: table.id.as_ref().map(|id| id.value.clone()),

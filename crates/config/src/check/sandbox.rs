@@ -81,11 +81,11 @@ pub(super) fn check_variables(
         if !is_variable(&name.value) {
             let message = format!("`{quoted}` in `{key}` is not the name of a variable");
             let hint = name.value.contains('=').then(|| {
-                "only the name stands here; the value comes from the host's environment".to_owned()
+                "write only the name; the value comes from the host's environment".to_owned()
             });
             complaints.push(ConfigComplaint::new(name.at, message).hint(hint));
         } else if let Some(why) = never_inherited(&name.value) {
-            let message = format!("`{quoted}` in `{key}` is never handed to a process: {why}");
+            let message = format!("`{quoted}` in `{key}` is never passed to a process: {why}");
             complaints.push(ConfigComplaint::new(name.at, message));
         }
     }
@@ -104,6 +104,6 @@ const OWN: [&str; 5] = ["PATH", "HOME", "TMPDIR", "TERM", "NO_COLOR"];
 fn never_inherited(name: &str) -> Option<&'static str> {
     never_passed(name).or_else(|| {
         let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
-        own.then_some("it is the host's own to set")
+        own.then_some("only the host sets it")
     })
 }

@@ -66,7 +66,7 @@ fn name_complaint(name: &LocatedValue<String>) -> ConfigComplaint {
 }
 
 fn hash_complaint(sha256: &LocatedValue<String>) -> ConfigComplaint {
-    let hint = format!("a token itself never stands in the file; `{HASH_COMMAND}` makes its hash");
+    let hint = format!("never write the token itself; `{HASH_COMMAND}` makes its hash");
     ConfigComplaint::new(sha256.at, "`sha256` is not a hash of 64 hex digits").hint(Some(hint))
 }
 

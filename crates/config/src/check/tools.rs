@@ -76,7 +76,7 @@ pub(super) fn check(
         {
             complaints.push(ConfigComplaint::new(
                 kinds.at,
-                "the argument means nothing: the list is empty",
+                "the list of meanings is empty",
             ));
         }
     }

@@ -175,7 +175,7 @@ impl JsonSchema for McpValue {
         };
         json_schema!({
             "description": "A text, in which `${NAME}` and `${env:NAME}` stand for a variable of the host's environment, \
-                `${NAME:-default}` for one that may be missing, `${file:PATH}` for what a file holds, and `$${` for `${` \
+                `${NAME:-default}` for one that may be missing, `${file:PATH}` for the content of a file, and `$${` for `${` \
                 itself. Or a table with a `file` or an `env` alone. Files are relative to the one that names them, and \
                 only their owner may be able to read them.",
             "anyOf": [{ "type": ["string", "integer", "boolean"] }, place("file"), place("env")],

@@ -13,11 +13,11 @@ use crate::{
 
 /// Keys of other programs, with their replacements here.
 const ELSEWHERE: [(&str, &str); 12] = [
-    ("alwaysAllow", "calls are allowed by rules"),
-    ("autoApprove", "calls are allowed by rules"),
+    ("alwaysAllow", "use rules to allow calls"),
+    ("autoApprove", "use rules to allow calls"),
     (
         "trust",
-        "calls are allowed by rules; `sources` says what a server's own words count for",
+        "use rules to allow calls, and `sources` to trust a server's statements",
     ),
     (
         "disabledTools",
@@ -47,8 +47,8 @@ const ELSEWHERE: [(&str, &str); 12] = [
         "auth",
         "a token is sent with `headers`, as `Bearer ${env:NAME}`",
     ),
-    ("description", "nothing shows it"),
-    ("icon", "nothing shows it"),
+    ("description", "it is never shown"),
+    ("icon", "it is never shown"),
 ];
 
 /// Why a server cannot be used.
@@ -93,14 +93,14 @@ fn reach(
         None
         | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
         Some("sse") => {
-            let hint = "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end";
+            let hint = "most such servers also offer streamable HTTP, often at the same host with `/mcp` at the end";
             return Err(UnusableServerReason(format!(
-                "its type is `sse`, which is not spoken here\nhint: {hint}"
+                "its type is `sse`, which is not supported\nhint: {hint}"
             )));
         }
         Some(other) => {
             return Err(UnusableServerReason(format!(
-                "its type is `{}`, which is not known here",
+                "its type is `{}`, which is unknown",
                 shown(other)
             )));
         }
@@ -143,7 +143,7 @@ fn program_reach(
 ) -> Result<McpReach, UnusableServerReason> {
     if command.trim().is_empty() || command.contains('\0') {
         return Err(UnusableServerReason(
-            "its `command` names no program".to_owned(),
+            "its `command` is not a program".to_owned(),
         ));
     }
     let cwd = text(server, &["cwd"])?
@@ -245,7 +245,7 @@ fn values(
                     let name = entry.key.value;
                     let wrong = || {
                         UnusableServerReason(format!(
-                            "`{}` in its `{key}` is no text",
+                            "`{}` in its `{key}` is not a text",
                             shown(&name)
                         ))
                     };
@@ -288,7 +288,7 @@ fn timeout(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Opti
         _ => None,
     };
     let Some(number) = number else {
-        reading.ignored(at, key, "it is no whole number above zero");
+        reading.ignored(at, key, "it is not a whole number above zero");
         return None;
     };
     let (read, unit) = if number >= 1000 {
@@ -296,7 +296,7 @@ fn timeout(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) -> Opti
     } else {
         (Duration::from_secs(number), "seconds")
     };
-    reading.notice(at, key.clone(), format!("`{key}` is taken for {unit}"));
+    reading.notice(at, key.clone(), format!("`{key}` is read as {unit}"));
     Some(read.min(Duration::from_secs(24 * 60 * 60)))
 }
 
@@ -313,7 +313,7 @@ fn leave_out(server: &mut ConfigTable, reading: &mut ConfigTreeReader<'_>) {
         };
         notice(entry.key.at, path, &why, reading);
     }
-    reading.ignore_the_rest(server, "this host knows no such key");
+    reading.ignore_the_rest(server, "this host has no such key");
 }
 
 fn notice(at: FilePosition, path: String, why: &str, reading: &mut ConfigTreeReader<'_>) {
@@ -333,5 +333,5 @@ fn rules(server: &ConfigTable, tools: &[LocatedValue<YamlValue>]) -> String {
     } else {
         ""
     };
-    format!("calls are allowed by rules: {}{more}", named.join(", "))
+    format!("use rules to allow calls: {}{more}", named.join(", "))
 }

@@ -88,8 +88,7 @@ impl LayerMerge<'_> {
             {
                 let key = format!("mcp.servers.{name}.{part}.{variable}");
                 let message = format!(
-                    "`{key}` looks like a secret that stands in the file itself; `${{env:NAME}}` or `${{file:PATH}}` \
-                     would refer to it"
+                    "`{key}` looks like a secret in plain text; refer to it with `${{env:NAME}}` or `${{file:PATH}}`"
                 );
                 self.notices.push(ConfigNotice {
                     key,

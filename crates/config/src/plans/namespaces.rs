@@ -211,7 +211,7 @@ impl IncludeNamespaces {
         let written = Path::new(path);
         if path.trim().is_empty() || !written.components().all(is_plain) {
             return Err(format!(
-                "`{}` is no path inside of a bundle",
+                "`{}` is not a path inside a bundle",
                 path.escape_debug()
             ));
         }
@@ -222,7 +222,7 @@ impl IncludeNamespaces {
             .peekable();
         if named.peek().is_none() {
             return Err(format!(
-                "no bundle of this plan is named `{}`, and only the agent's own registry knows it; write its address",
+                "no bundle of this plan is named `{}`, and the host does not read the agent's registry; write its address",
                 namespace.escape_debug()
             ));
         }

@@ -12,7 +12,7 @@ const DROPPED_KEYS: [DroppedKey; 5] = [
     DroppedKey {
         key: "retries",
         sibling: "exclusive",
-        hint: "remove it: the host runs a call once, and a failed result says whether a retry is safe",
+        hint: "remove it: the host runs a call once, and a failed result reports whether a retry is safe",
     },
     DroppedKey {
         key: "hidden",

@@ -156,11 +156,11 @@ fn words(error: &Error) -> ShapeErrorText {
             ShapeErrorText::of("expected a single word")
         }
         Error::NullIntoString { .. } => ShapeErrorText::of("expected a text, found nothing"),
-        Error::UnknownAnchor { .. } => ShapeErrorText::of("the `*` here refers to nothing")
+        Error::UnknownAnchor { .. } => ShapeErrorText::of("the alias after `*` is not defined")
             .hint("put a text that begins with `*` in quotes"),
         // Without the tag itself: it may be the beginning of a token.
         Error::UnsupportedTag { .. } => {
-            ShapeErrorText::of("the `!` here makes a tag, and there is none of that name")
+            ShapeErrorText::of("the `!` begins a tag, and the tag is unknown")
                 .hint("put a text that begins with `!` in quotes")
         }
         Error::MultipleDocuments { .. } => {
@@ -168,7 +168,7 @@ fn words(error: &Error) -> ShapeErrorText {
                 .hint("remove the `---` line")
         }
         Error::MergeKeyNotAllowed { .. } => {
-            ShapeErrorText::of("merge keys (`<<`) are not read here").hint("write the keys out")
+            ShapeErrorText::of("merge keys (`<<`) are not supported").hint("write the keys out")
         }
         Error::Budget { breach, .. } => ShapeErrorText::of(too_much(breach)),
         other => ShapeErrorText::of(
@@ -186,15 +186,15 @@ fn unknown_key(key: &str, known: &[&str]) -> ShapeErrorText {
     if in_token && PLAIN_TOKEN_KEYS.contains(&key) {
         let hint = format!("give the hash as `sha256`; `{HASH_COMMAND}` makes it");
         return ShapeErrorText::of(format!(
-            "`{key}` is refused: a token itself never stands in the file"
+            "`{key}` is refused: a token itself must not be in the file"
         ))
         .hint(hint);
     }
     let in_credential = known.contains(&"urls");
     if in_credential && PLAIN_TOKEN_KEYS.contains(&key) {
-        let hint = "write it into a file that only you can read, and name that under `file`";
+        let hint = "write it into a file that only you can read, and write its path under `file`";
         return ShapeErrorText::of(format!(
-            "`{key}` is refused: a credential itself never stands in the file"
+            "`{key}` is refused: a credential itself must not be in the file"
         ))
         .hint(hint);
     }
@@ -257,8 +257,8 @@ fn too_much(breach: &BudgetBreach) -> String {
         }
         BudgetBreach::Anchors { .. }
         | BudgetBreach::RecordedAnchorEvents { .. }
-        | BudgetBreach::RecordedAnchorBytes { .. } => "anchors too much",
-        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => "holds too many values",
+        | BudgetBreach::RecordedAnchorBytes { .. } => "has too many anchors",
+        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => "has too many values",
         _ => "is too large or too complex",
     };
     format!("the file {what}")

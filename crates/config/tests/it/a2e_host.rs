@@ -124,8 +124,8 @@ fn a_whole_file_is_translated() {
         ("host.yaml", 1)
     );
     assert_snapshot!(notices(&file).join("\n"), @"
-    host.yaml:21: `global_limits.max_memory_mb` is ignored: this host has no such limit; the ones it has stand in `limits` of `toolpost.yaml`
-    host.yaml:26: `audit_log_path` is ignored: `audit.path` counts
+    host.yaml:21: `global_limits.max_memory_mb` is ignored: this host has no such limit; its limits are under `limits` in `toolpost.yaml`
+    host.yaml:26: `audit_log_path` is ignored: `audit.path` overrides it
     host.yaml:31: `plugins.files.metadata.tool_modules` is ignored: the built-in tools have no such setting
     ");
 }
@@ -218,7 +218,8 @@ fn tokens() {
         assert!(file.parsed.file().tokens.is_empty());
     };
     check("auth_token: hunter2", Some("hunter2"), &[]);
-    let misplaced = "host.yaml:1: `server.auth_token` is taken for `auth_token`, which belongs at the top level";
+    let misplaced =
+        "host.yaml:1: `server.auth_token` is used as `auth_token`, which belongs at the top level";
     check(
         "server: { host: localhost, auth_token: hunter2 }",
         Some("hunter2"),
@@ -227,15 +228,17 @@ fn tokens() {
     check(
         "auth_token: hunter2\nserver: { host: localhost, auth_token: other }",
         Some("hunter2"),
-        &["host.yaml:2: `server.auth_token` is ignored: the `auth_token` at the top level counts"],
+        &[
+            "host.yaml:2: `server.auth_token` is ignored: the `auth_token` at the top level overrides it",
+        ],
     );
     check(
         "auth_token: ''",
         None,
-        &["host.yaml:1: `auth_token` is empty and counts as none"],
+        &["host.yaml:1: `auth_token` is empty and is ignored"],
     );
     let hint = Some("fill it in before the host reads the file");
-    let message = "`auth_token` is a placeholder, and nothing is filled in here";
+    let message = "`auth_token` is a placeholder, which the host does not fill in";
     check_error("auth_token: ${A2E_TOKEN}", "1:13", message, hint);
     let number = "expected a text under `auth_token`, found a number";
     check_error(
@@ -313,7 +316,7 @@ fn transports() {
         &["transport.config.retries", "transport.kind"],
     );
     let message =
-        |word: &str| format!("`transport.type` is `{word}`, which is no transport of A2E");
+        |word: &str| format!("`transport.type` is `{word}`, which is not a transport of A2E");
     check_error(
         "transport: { type: htpp }",
         "1:20",
@@ -553,12 +556,7 @@ fn a_plugin_may_be_a_python_class_with_settings_of_its_own() {
     assert!(file.notices.is_empty(), "the class is given all of it");
     let twice = "plugins:\n  - { name: x, type: tools, cls: a.B }\n  - { name: x, type: tools, cls: a.C }\n";
     let hint = Some("give each plugin a name of its own");
-    check_error(
-        twice,
-        "3:5",
-        "another plugin before it has the name `x`",
-        hint,
-    );
+    check_error(twice, "3:5", "an earlier plugin has the name `x`", hint);
 }
 
 #[test]
@@ -574,35 +572,35 @@ fn plugins_that_are_wrong() {
     let near = Some("did you mean `toolpost.native`?");
     check(
         "name: x, type: tools, cls: toolpost.nativ",
-        "`toolpost.nativ` is no class of this host",
+        "`toolpost.nativ` is not a class of this host",
         near,
     );
     check(
         "name: x, type: tools, cls: toolpost.shell",
-        "`toolpost.shell` is no class of this host",
+        "`toolpost.shell` is not a class of this host",
         near,
     );
     let write =
         Some("write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`");
     check(
         "name: x, type: tools, cls: Plugin",
-        "`Plugin` names no class",
+        "`Plugin` is not a class",
         write,
     );
     check(
         "name: x, type: tools, cls: 'pkg..Plugin'",
-        "`pkg..Plugin` names no class",
+        "`pkg..Plugin` is not a class",
         write,
     );
     check(
         "name: x, type: tools, cls: '../pkg.Plugin'",
-        "`../pkg.Plugin` names no class",
+        "`../pkg.Plugin` is not a class",
         write,
     );
     let tools = Some("write `type: tools`");
     check(
         "name: x, type: tool, cls: native",
-        "the host's own tools are of `type: tools`, not `tool`",
+        "the host's own tools require `type: tools`, not `tool`",
         tools,
     );
     check(
@@ -661,23 +659,22 @@ fn keys_that_nobody_knows_are_named() {
     check_notices(
         "plugin: []\nx: 1\n",
         &[
-            "1: `plugin` is ignored: A2E knows no such key; did you mean `plugins`?",
-            "2: `x` is ignored: A2E knows no such key",
+            "1: `plugin` is ignored: A2E has no such key; did you mean `plugins`?",
+            "2: `x` is ignored: A2E has no such key",
         ],
     );
     check_notices(
         "server:\n  host: localhost\n  prot: 1\n",
-        &["3: `server.prot` is ignored: A2E knows no such key; did you mean `port`?"],
+        &["3: `server.prot` is ignored: A2E has no such key; did you mean `port`?"],
     );
     check_notices(
         "\"\\e[31mx\": 1\n",
-        &["1: `\\u{1b}[31mx` is ignored: A2E knows no such key"],
+        &["1: `\\u{1b}[31mx` is ignored: A2E has no such key"],
     );
     check_notices(
         "global_limits: { max_ram: 1 }",
         &[
-            "1: `global_limits.max_ram` is ignored: this host has no such limit; the ones it has stand in `limits` of \
-         `toolpost.yaml`",
+            "1: `global_limits.max_ram` is ignored: this host has no such limit; its limits are under `limits` in `toolpost.yaml`",
         ],
     );
 }
@@ -732,7 +729,7 @@ fn hostile_files() {
             before.trim_end_matches(", ")
         ));
     }
-    check(&laughs, "the file anchors too much");
+    check(&laughs, "the file has too many anchors");
     let many = format!(
         "plugins:\n{}",
         "  - { name: x, type: tools, cls: p.C }\n".repeat(5000)

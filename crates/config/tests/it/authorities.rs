@@ -196,7 +196,7 @@ fn what_cannot_be_meant_is_refused() {
         ),
         (
             "opa: { url: 'http://a/', profile: none }",
-            "only counts beside `command`",
+            "requires `command`",
         ),
         (
             "opa: { url: 'http://a/', max_answer: 2MiB }",
@@ -204,14 +204,11 @@ fn what_cannot_be_meant_is_refused() {
         ),
         ("opa: { url: 'http://a/', timeout: 2m }", "must be between"),
         ("opa: { url: 'http://a/', cache: 2d }", "must be between"),
-        (
-            "opa: { command: [x], max_answer: 1KiB }",
-            "only counts beside `url`",
-        ),
+        ("opa: { command: [x], max_answer: 1KiB }", "requires `url`"),
         ("opa: { command: [] }", "is empty"),
         (
             "opa: { command: [a/b] }",
-            "neither a name nor a path that is clear",
+            "neither a name nor an unambiguous path",
         ),
         ("o.p.a: { command: [x] }", "is not a name for an authority"),
     ] {

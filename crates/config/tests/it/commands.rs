@@ -173,7 +173,7 @@ commands:
       lines: { type: integer, default: few }
 ";
     assert_snapshot!(ConfigFile::parse(yaml, "toolpost.yaml").unwrap_err(), @r#"
-    `{pth}` in `commands.count_words.argv` is no parameter of this command
+    `{pth}` in `commands.count_words.argv` is not a parameter of this command
      --> toolpost.yaml:4:20
       |
     4 |     argv: [wc, -w, "{pth}", "--lines={lines}"]
@@ -205,41 +205,41 @@ fn argv() {
     check(&one("argv: []"), "`commands.x.argv` is empty", Some(empty));
     check(
         &one("argv: [' ']"),
-        "`commands.x.argv` names no program",
+        "the program in `commands.x.argv` is empty",
         None,
     );
     let relative = "write a name that is found in PATH, or a path that begins with `/`";
     for program in ["./run.sh", "bin/run"] {
-        let message = format!("the program `{program}` is neither a name nor a whole path");
+        let message = format!("the program `{program}` is neither a name nor an absolute path");
         check(
             &one(&format!("argv: ['{program}']")),
             &message,
             Some(relative),
         );
     }
-    let chosen = "the program `/bin/{p}` would be the model's to choose";
-    let name_it = "name the program; parameters stand in its arguments";
+    let chosen = "`/bin/{p}` would let the model choose the program";
+    let name_it = "write the name of the program; parameters belong in its arguments";
     check(
         &one("argv: ['/bin/{p}'], parameters: { p: {} }"),
         chosen,
         Some(name_it),
     );
-    let unknown = "`{other}` in `commands.x.argv` is no parameter of this command";
+    let unknown = "`{other}` in `commands.x.argv` is not a parameter of this command";
     let declare = "declare `other` under `parameters`, or write `{{` for a brace";
     check(&one("argv: [a, '{other}']"), unknown, Some(declare));
-    let in_stdin = "`{other}` in `commands.x.stdin` is no parameter of this command";
+    let in_stdin = "`{other}` in `commands.x.stdin` is not a parameter of this command";
     check(&one("argv: [a], stdin: '{other}'"), in_stdin, Some(declare));
     let braces = "a parameter is written `{name}`, and a brace itself `{{` or `}}`";
     let awk =
-        "`{print $1}` in `commands.x.argv`: a `{` without a parameter's name and a `}` behind it";
+        "`{print $1}` in `commands.x.argv`: a `{` without a parameter's name and a `}` after it";
     check(&one("argv: [awk, '{print $1}']"), awk, Some(braces));
-    let part = "`x{p?y}` in `commands.x.argv`: `{name?text}` is a whole argument, and its text holds no braces";
+    let part = "`x{p?y}` in `commands.x.argv`: `{name?text}` is a whole argument, and its text cannot contain braces";
     check(
         &one("argv: [x, 'x{p?y}', '{p}'], parameters: { p: {} }"),
         part,
         Some(braces),
     );
-    let optional = "the program `{p?ls}` would be the model's to choose";
+    let optional = "`{p?ls}` would let the model choose the program";
     check(
         &one("argv: ['{p?ls}'], parameters: { p: {} }"),
         optional,
@@ -299,16 +299,16 @@ fn names() {
 
 #[test]
 fn values_of_commands() {
-    let say = "say what it does and when to use it: the model chooses by this";
+    let say = "describe its effect and when to use it; the model chooses tools by this text";
     let text = "commands: { x: { description: ' ', argv: [ls] } }";
     check(text, "`commands.x.description` is empty", Some(say));
     let size = "`commands.x.max_output` is 1; it must be between 1KiB and 1GiB";
     check(&one("argv: [ls], max_output: 1"), size, None);
     let code = "`commands.x.success_codes` is 256; it must be between 0 and 255";
     check(&one("argv: [ls], success_codes: [0, 256]"), code, None);
-    let none = "`commands.x.success_codes` is empty, so no run could go well";
+    let none = "`commands.x.success_codes` is empty, so no run could succeed";
     check(&one("argv: [ls], success_codes: []"), none, None);
-    let variable = "`LD_PRELOAD` in `commands.x.environment` is never handed to a process: it changes what code a \
+    let variable = "`LD_PRELOAD` in `commands.x.environment` is never passed to a process: it changes the code that a \
                     program runs";
     check(
         &one("argv: [ls], environment: [LD_PRELOAD]"),
@@ -423,32 +423,32 @@ fn values_of_parameters() {
         ),
         (
             "type: enum",
-            "`KEY` has nothing to choose from",
-            Some("list the texts to choose from under `values`"),
+            "`KEY` has no `values`",
+            Some("list the allowed texts under `values`"),
         ),
         (
             "type: enum, values: []",
-            "`KEY` has nothing to choose from",
-            Some("list the texts to choose from under `values`"),
+            "`KEY` has no `values`",
+            Some("list the allowed texts under `values`"),
         ),
         (
             "type: enum, values: [a, a]",
-            "`KEY.values` holds `a` twice",
+            "`KEY.values` contains `a` twice",
             None,
         ),
         (
             "values: [a]",
-            "`KEY.values` means nothing for the type `string`",
+            "`KEY.values` does not apply to the type `string`",
             Some("`values` is for the type `enum`"),
         ),
         (
             "type: path, pattern: a",
-            "`KEY.pattern` means nothing for the type `path`",
+            "`KEY.pattern` does not apply to the type `path`",
             Some("`pattern` is for the type `string`"),
         ),
         (
             "minimum: 1",
-            "`KEY.minimum` means nothing for the type `string`",
+            "`KEY.minimum` does not apply to the type `string`",
             Some("`minimum` is for the type `integer` or `number`"),
         ),
         (
@@ -458,8 +458,8 @@ fn values_of_parameters() {
         ),
         (
             "required: true, default: a",
-            "`KEY` is required, so its default would never be taken",
-            Some("leave one of the two out"),
+            "`KEY` is required, so its default would never be used",
+            Some("remove one of the two"),
         ),
     ] {
         let text = one(&format!(

@@ -93,7 +93,7 @@ fn removed_keys_say_what_to_do_instead() {
         "1:15",
         "`retries` was removed",
         Some(
-            "remove it: the host runs a call once, and a failed result says whether a retry is safe",
+            "remove it: the host runs a call once, and a failed result reports whether a retry is safe",
         ),
     );
     check(
@@ -270,10 +270,10 @@ fn what_is_not_the_yaml_that_is_read() {
     check(
         "rules: [*x]",
         "1:9",
-        "the `*` here refers to nothing",
+        "the alias after `*` is not defined",
         Some("put a text that begins with `*` in quotes"),
     );
-    let merge = "merge keys (`<<`) are not read here";
+    let merge = "merge keys (`<<`) are not supported";
     check(
         "tools:\n  x: &x { enabled: true }\n  y: { <<: *x }\n",
         "3:8",
@@ -343,7 +343,7 @@ fn rules() {
         "rules: [{ rule: ask x, principal: '' }]",
         "1:35",
         "`principal` is not the name of a caller",
-        Some("leave it out to mean everybody"),
+        Some("leave it out for every caller"),
     );
     check(
         "rules: [{ rule: ask x, tests: { mach: [] } }]",
@@ -399,7 +399,7 @@ fn settings_of_tools_and_sources() {
         "`path` is not a JSON pointer",
         pointer,
     );
-    let empty = "the argument means nothing: the list is empty";
+    let empty = "the list of meanings is empty";
     check(
         "tools: { x: { arguments: { /a: [] } } }",
         "1:32",
@@ -460,7 +460,7 @@ fn durations_and_sizes() {
 #[test]
 fn tokens_in_plain() {
     assert_snapshot!(error_of("tokens:\n  - name: ci\n    token: hunter2\n"), @r#"
-    `token` is refused: a token itself never stands in the file
+    `token` is refused: a token itself must not be in the file
      --> toolpost.yaml:3:5
       |
     3 |     token: *******
@@ -473,7 +473,7 @@ fn tokens_in_plain() {
       |
     2 |   - { name: **, sha256: ******* }
       |                         ^
-    hint: a token itself never stands in the file; `printf %s "$TOKEN" | sha256sum` makes its hash
+    hint: never write the token itself; `printf %s "$TOKEN" | sha256sum` makes its hash
     "#);
     assert_snapshot!(error_of("tokens:\n  - hunter2\n"), @r#"
     expected a list of tables with a name and a hash

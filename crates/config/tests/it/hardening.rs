@@ -23,7 +23,7 @@ fn depth_nodes_aliases_and_size_are_bounded() {
     check(&"- ".repeat(100_000), "the file must hold keys and values");
     check(
         &format!("rules: [{}]", "allow x, ".repeat(99_000)),
-        "the file holds too many values",
+        "the file has too many values",
     );
     check(&"#".repeat((1 << 20) + 1), "larger than the limit of 1MiB");
     let mut bomb = "tools:\n  a: &a0 {requires: {tasks: [x, x, x, x, x, x, x, x, x]}}\n".to_owned();

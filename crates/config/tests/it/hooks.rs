@@ -147,7 +147,7 @@ fn what_cannot_be_meant_is_said_at_its_place() {
     );
     check(
         "name: a, event: [], command: [x]",
-        "`hooks.a.event` is empty, so the hook would never be asked",
+        "`hooks.a.event` is empty, so the hook would never run",
         None,
     );
     check(
@@ -157,14 +157,14 @@ fn what_cannot_be_meant_is_said_at_its_place() {
     );
     check(
         "name: a, event: before, command: ['']",
-        "`hooks.a.command` names no program",
+        "the program in `hooks.a.command` is empty",
         None,
     );
     check(
         "name: a, event: before, command: [bin/x]",
-        "the program `bin/x` is neither a name nor a path that is clear",
+        "the program `bin/x` is neither a name nor an unambiguous path",
         Some(
-            "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path",
+            "write a name that is found in PATH, `./FILE` for a file beside this one, or an absolute path",
         ),
     );
     check(
@@ -196,7 +196,7 @@ fn what_cannot_be_meant_is_said_at_its_place() {
     );
     check(
         "name: a, event: before, command: [x], environment: [A_TOKEN]",
-        "`A_TOKEN` in `hooks.a.environment` is never handed to a process: by its name it holds a secret or the way to one",
+        "`A_TOKEN` in `hooks.a.environment` is never passed to a process: by its name, it holds a secret or the path to one",
         None,
     );
 }

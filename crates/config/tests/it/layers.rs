@@ -757,8 +757,7 @@ fn an_untrusted_command_waits_for_trust() {
         "commands:\n  x:\n    description: d\n    argv: [sh]\n",
     )]);
     let shown: Vec<String> = notices.iter().map(ToString::to_string).collect();
-    let expected = "toolpost.yaml:3: `commands: x` is ignored: this file is not trusted and may only restrict; \
-                    `toolpost trust` would change that";
+    let expected = "toolpost.yaml:3: `commands: x` is ignored: this file is not trusted and can only restrict; run `toolpost trust` to trust it";
     assert_eq!(shown, [expected]);
     let (_, notices) = resolve(&[untrusted("roots: [{ path: \"/\\e[31m\" }]")]);
     assert!(!notices[0].message.contains('\u{1b}'), "{}", notices[0]);
@@ -828,7 +827,7 @@ fn grants_of_trusted_files_add_up_and_names_replace() {
 fn a_notice_says_where_and_what_would_change_it() {
     let (_, notices) = resolve(&[untrusted("mode: bypass\nrules:\n  - deny x\n  - allow y\n")]);
     let shown: Vec<String> = notices.iter().map(ToString::to_string).collect();
-    let why = "is ignored: this file is not trusted and may only restrict; `toolpost trust` would change that";
+    let why = "is ignored: this file is not trusted and can only restrict; run `toolpost trust` to trust it";
     assert_eq!(
         shown,
         [

@@ -94,17 +94,17 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
     let rows = [
         (
             "x: { command: a, url: 'http://h/' }",
-            "`mcp.servers.x.url` stands beside a `command`",
+            "`mcp.servers.x.url` cannot be combined with `command`",
         ),
         ("x: { url: ftp://h/ }", "neither `http` nor `https`"),
         (
             "x: { url: 'http://me:hunter2@h/' }",
             "send it under `headers`",
         ),
-        ("x: { url: 'h/mcp' }", "`mcp.servers.x.url` is no URL"),
+        ("x: { url: 'h/mcp' }", "`mcp.servers.x.url` is not a URL"),
         (
             "x: { type: sse, url: 'https://h/sse' }",
-            "is `sse`, which is not spoken here",
+            "is `sse`, which is not supported",
         ),
         (
             "x: { type: sse, url: 'https://h/sse' }",
@@ -112,16 +112,16 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
         ),
         (
             "x: { type: stdio, url: 'https://h/' }",
-            "and the server has a `url`",
+            "but the server has a `url`",
         ),
         (
             "x: { type: http, command: a }",
-            "and the server has a `command`",
+            "but the server has a `command`",
         ),
         ("x: { type: smoke, command: a }", "write `stdio` or `http`"),
         (
             "x: { args: [a] }",
-            "`mcp.servers.x.args` stands without a `command`",
+            "`mcp.servers.x.args` requires a `command`",
         ),
         (
             "x: { command: 'npx -y server' }",
@@ -129,9 +129,9 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
         ),
         (
             "x: { command: bin/server }",
-            "neither a name nor a path that is clear",
+            "neither a name nor an unambiguous path",
         ),
-        ("x: { command: '' }", "names no program"),
+        ("x: { command: '' }", "is not a program"),
         ("x: { command: a, cwd: ~/x }", "`~` is not expanded here"),
         (
             "x: { command: a, env: { 'A B': hunter2 } }",
@@ -155,23 +155,26 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
         ),
         (
             "x: { url: 'http://h/', headers: { A: 'hunter2 ${input:x}' } }",
-            "is asked for by an editor",
+            "is a prompt of an editor",
         ),
         (
             "x: { command: a, env: { A: 'hunter2 ${no such}' } }",
-            "refers to nothing that is known here",
+            "is an unknown reference",
         ),
-        ("x: { command: a, args: ['hunter2 ${X'] }", "does not end"),
+        ("x: { command: a, args: ['hunter2 ${X'] }", "is not closed"),
         (
             "x: { command: a, tools: { allow: ['[x'] } }",
-            "is no pattern",
+            "is not a pattern",
         ),
         ("x: { command: a, timeout: 2d }", "must be between"),
         ("x: { command: a, connect_timeout: 1h }", "must be between"),
         ("x: { command: a, max_message: 10 }", "must be between"),
         ("'a b': { command: a }", "is not a name for a server"),
         ("a__b: { command: a }", "is not a name for a server"),
-        ("files: { command: a }", "a name of the host's own tools"),
+        (
+            "files: { command: a }",
+            "is reserved for the host's own tools",
+        ),
     ];
     for (entry, expected) in rows {
         let found = refused(&format!("mcp: {{ servers: {{ {entry} }} }}"));
@@ -229,7 +232,7 @@ fn a_section_says_more_of_a_server_that_a_list_names() {
         assert!(
             config.mcp.unusable[0]
                 .reason
-                .starts_with("no file says how it is reached")
+                .starts_with("`command` or `url` is missing")
         );
     }
 }

@@ -97,7 +97,7 @@ fn files_of_desktop_programs_and_editors_are_taken_as_they_are() {
     check_notices(
         editor,
         &[
-            "1: `inputs` is ignored: nobody can be asked for them here; keep what they ask for in variables, and refer to those as `${env:NAME}`",
+            "1: `inputs` is ignored: the host does not prompt for inputs; keep the values in variables and write `${env:NAME}`",
         ],
     );
     assert_eq!(
@@ -118,14 +118,14 @@ fn what_means_nothing_here_is_named() {
     check_notices(
         text,
         &[
-            "3: `mcpServers.gh.alwaysAllow` is ignored: calls are allowed by rules: `allow gh.read`, `allow gh.search`",
-            "4: `mcpServers.gh.timeout` is taken for milliseconds",
-            "4: `mcpServers.gh.frobnicate` is ignored: this host knows no such key",
+            "3: `mcpServers.gh.alwaysAllow` is ignored: use rules to allow calls: `allow gh.read`, `allow gh.search`",
+            "4: `mcpServers.gh.timeout` is read as milliseconds",
+            "4: `mcpServers.gh.frobnicate` is ignored: this host has no such key",
             "4: `mcpServers.gh.oauth` is ignored: a token is sent with `headers`, as `Bearer ${env:NAME}`",
-            "5: `mcpServers.b.timeout` is taken for seconds",
+            "5: `mcpServers.b.timeout` is read as seconds",
             "5: `mcpServers.b.disabledTools` is ignored: `mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out",
             "5: `mcpServers.b.disabled` is ignored: it is neither true nor false",
-            "6: `globalShortcut` is ignored: it is no list of MCP servers",
+            "6: `globalShortcut` is ignored: it is not a list of MCP servers",
         ],
     );
     let servers = config(parsed(text)).mcp.servers;
@@ -153,15 +153,15 @@ fn one_bad_server_is_told_and_the_others_serve() {
     let found = told(text);
     assert_eq!(found[0], "good: a [] []");
     let starts = [
-        "asks (m.json:8) in its `env.K`, `${input:key}` is asked for by an editor",
+        "asks (m.json:8) in its `env.K`, `${input:key}` is a prompt of an editor",
         "both (m.json:5) it has a `command` and a `url`",
-        "far (m.json:10) its `url` holds a user or password",
-        "files (m.json:9) `files` is a name of the host's own tools",
+        "far (m.json:10) its `url` contains a user or password",
+        "files (m.json:9) `files` is reserved for the host's own tools",
         "head (m.json:11) `Content-Length` in its `headers` is a header that the protocol sets itself",
         "list (m.json:6) expected a table, found a list",
         "none (m.json:4) it has neither a `command` nor a `url`",
         "num (m.json:7) its `command` is a number",
-        "old (m.json:3) its type is `sse`, which is not spoken here\nhint:",
+        "old (m.json:3) its type is `sse`, which is not supported\nhint:",
     ];
     for (found, expected) in found[1..].iter().zip(starts) {
         assert!(found.starts_with(expected), "{found}");
@@ -183,10 +183,10 @@ fn names_are_made_legal_and_said_so() {
     check_notices(
         text,
         &[
-            "1: the server `My Server` is called `My-Server` here, and so are its tools' ids",
-            "1: the server `@scope/x` is called `scope-x` here, and so are its tools' ids",
-            "1: `My-Server` is left out: another server is called `My-Server` already, which is how this one would be called here",
-            "1: `日本` is left out: no name can be made of it",
+            "1: the server `My Server` is renamed to `My-Server`, also in its tools' ids",
+            "1: the server `@scope/x` is renamed to `scope-x`, also in its tools' ids",
+            "1: `My-Server` is left out: its name becomes `My-Server`, and another server already has that name",
+            "1: `日本` is left out: a server's name requires an ASCII letter or digit",
         ],
     );
 }
@@ -196,7 +196,7 @@ fn bad_json_is_told_with_its_place_and_without_its_text() {
     let rows = [
         ("", "1:1", "it ends where a value is expected"),
         ("[]", "1:1", "expected a table with `mcpServers`"),
-        ("{}", "1:1", "the file names no MCP servers"),
+        ("{}", "1:1", "the file lists no MCP servers"),
         (
             "{\"mcpServers\": 3}",
             "1:16",
@@ -215,14 +215,14 @@ fn bad_json_is_told_with_its_place_and_without_its_text() {
         (
             "{\"mcpServers\": {\"x\": {}, \"x\": {}}}",
             "1:26",
-            "the key `x` stands twice",
+            "the key `x` is given twice",
         ),
         ("{\"a\": \"hunter2", "1:7", "no closing quote"),
-        ("{\"a\": \"\\q\"}", "1:8", "an escape that is none"),
-        ("{} x", "1:4", "goes on behind its end"),
-        ("{/* x", "1:2", "a comment has no end"),
+        ("{\"a\": \"\\q\"}", "1:8", "an invalid escape"),
+        ("{} x", "1:4", "unexpected text after the end"),
+        ("{/* x", "1:2", "a comment is not closed"),
         ("{\"a\": \"x\ny\"}", "1:9", "a line break"),
-        ("{\"a\": 1-2}", "1:7", "a number cannot be read"),
+        ("{\"a\": 1-2}", "1:7", "a number is invalid"),
         ("{a: 1}", "1:2", "expected a key in double quotes"),
     ];
     for (text, place, message) in rows {
@@ -251,8 +251,5 @@ fn escapes_are_read_as_json_has_them() {
     assert_eq!(told(text), ["x: a [\"😀 é / \\\"q\\\" \\\\ \\n\"] []"]);
     let lone =
         McpServersFile::parse(r#"{"mcpServers": {"\ud83d": 1}}"#, "m", Path::new("/")).unwrap_err();
-    assert!(
-        lone.to_string().contains("an escape that is none"),
-        "{lone}"
-    );
+    assert!(lone.to_string().contains("an invalid escape"), "{lone}");
 }

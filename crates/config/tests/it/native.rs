@@ -195,7 +195,7 @@ fn beginnings_of_urls_end_behind_the_host_at_least() {
         "http://a/ü",
         "http://a\\b/",
     ] {
-        let message = format!("`{bad}` in `network.private` is not the beginning of a URL");
+        let message = format!("`{bad}` in `network.private` is not a URL prefix");
         check(
             &format!("network: {{ private: ['{bad}'] }}"),
             "1:22",
@@ -203,7 +203,7 @@ fn beginnings_of_urls_end_behind_the_host_at_least() {
             Some(hint),
         );
     }
-    let message = "a text with `@` in `network.private` is not the beginning of a URL";
+    let message = "a text with `@` in `network.private` is not a URL prefix";
     check(
         "network: { private: ['http://u:hunter2@a/'] }",
         "1:22",
@@ -247,9 +247,9 @@ fn roots_and_protected_paths() {
         "`protect.paths` holds an empty pattern",
         None,
     );
-    let hint = Some("write it from there, such as `deploy/**`, or `**/name` for any depth");
+    let hint = Some("write a relative pattern, such as `deploy/**`, or `**/name` for any depth");
     for bad in ["/etc/**", "~/x", "../x", "a/../b", "./a"] {
-        let message = format!("`{bad}` in `protect.paths` does not begin at the top of a root");
+        let message = format!("`{bad}` in `protect.paths` is not relative to the top of a root");
         check(
             &format!("protect: {{ paths: ['{bad}'] }}"),
             "1:20",
@@ -308,10 +308,10 @@ fn sandbox() {
 
 #[test]
 fn variables_that_no_child_gets() {
-    let code = "it changes what code a program runs";
-    let secret = "by its name it holds a secret or the way to one";
-    let git = "git would run or read something else by it";
-    let own = "it is the host's own to set";
+    let code = "it changes the code that a program runs";
+    let secret = "by its name, it holds a secret or the path to one";
+    let git = "it changes the files that git reads or the programs that it runs";
+    let own = "only the host sets it";
     for (name, why) in [
         ("LD_PRELOAD", code),
         ("DYLD_INSERT_LIBRARIES", code),
@@ -342,7 +342,7 @@ fn variables_that_no_child_gets() {
         ("IFS", code),
     ] {
         let message =
-            format!("`{name}` in `sandbox.environment` is never handed to a process: {why}");
+            format!("`{name}` in `sandbox.environment` is never passed to a process: {why}");
         check(
             &format!("sandbox: {{ environment: [{name}] }}"),
             "1:26",
@@ -366,7 +366,7 @@ fn variables_that_no_child_gets() {
         &not_a_name("A-B"),
         None,
     );
-    let hint = "only the name stands here; the value comes from the host's environment";
+    let hint = "write only the name; the value comes from the host's environment";
     check(
         "sandbox: { environment: [A=b] }",
         "1:26",
@@ -380,7 +380,7 @@ fn credentials() {
     let one = |inner: &str| format!("network: {{ credentials: {{ x: {{ {inner} }} }} }}");
     let urls = "urls: ['https://a/']";
     let neither = "the credential has neither a `file` nor an `env`";
-    let hint = "write it into a file that only you can read, and name that under `file`";
+    let hint = "write it into a file that only you can read, and write its path under `file`";
     check(&one(urls), "1:30", neither, Some(hint));
     let both = "the credential has a `file` and an `env`; it can only have one";
     check(
@@ -389,15 +389,15 @@ fn credentials() {
         both,
         None,
     );
-    let nothing = "the credential has neither `urls` nor `tools`, so it is for nothing";
-    let name_urls = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
+    let nothing = "the credential has neither `urls` nor `tools`, so it is never used";
+    let name_urls = "list URL prefixes under `urls`, such as `https://api.example.org/`, or tools under `tools`";
     check(&one("env: A"), "1:30", nothing, Some(name_urls));
     let empty = "`network.credentials.x.urls` is empty, so the credential could never be sent";
     check(
         &one("env: A, urls: []"),
         "1:46",
         empty,
-        Some("leave it out, or name something"),
+        Some("remove it, or add an entry"),
     );
     let home = "`network.credentials.x.file` is `~/t`, and `~` is not expanded here";
     check(
@@ -406,8 +406,8 @@ fn credentials() {
         home,
         Some("write the whole path"),
     );
-    let framing = "`network.credentials.x.header` is `Host`, which carries no credential";
-    let header_hint = Some("such as `Authorization` or `X-Api-Key`");
+    let framing = "`network.credentials.x.header` is `Host`, which cannot carry a credential";
+    let header_hint = Some("write a name such as `Authorization` or `X-Api-Key`");
     check(
         &one(&format!("env: A, header: Host, {urls}")),
         "1:48",
@@ -422,8 +422,7 @@ fn credentials() {
         header_hint,
     );
     let scheme = "`network.credentials.x.scheme` is not a word";
-    let scheme_hint =
-        "one word, such as `Bearer` or `token`; the value itself never stands in the file";
+    let scheme_hint = "write one word, such as `Bearer` or `token`; never the value itself";
     check(
         &one(&format!("env: A, scheme: 'a b', {urls}")),
         "1:48",
@@ -446,12 +445,12 @@ fn credentials() {
 fn a_credential_in_plain_is_refused_and_not_shown() {
     let text = "network:\n  credentials:\n    github:\n      token: hunter2\n      urls: [\"https://a/\"]\n";
     assert_snapshot!(ConfigFile::parse(text, "toolpost.yaml").unwrap_err(), @r"
-    `token` is refused: a credential itself never stands in the file
+    `token` is refused: a credential itself must not be in the file
      --> toolpost.yaml:4:7
       |
     4 |       token: *******
       |       ^
-    hint: write it into a file that only you can read, and name that under `file`
+    hint: write it into a file that only you can read, and write its path under `file`
     ");
     for text in [
         "network: { credentials: { x: hunter2 } }\n",

@@ -193,14 +193,14 @@ fn what_is_wrong_is_told_with_the_file() {
     );
     check(&[("p.yaml", "tools: [\n")], &["p.yaml"]);
     check(&[("p.yaml", "- x\n")], &["root_type"]);
-    check(&[("p.md", "# only words\n")], &["holds no plan", "---"]);
-    check(&[("p.yaml", "includes: [./p.yaml]")], &["builds on itself"]);
+    check(&[("p.md", "# only words\n")], &["contains no plan", "---"]);
+    check(&[("p.yaml", "includes: [./p.yaml]")], &["includes itself"]);
     check(
         &[
             ("p.yaml", "includes: [./q.yaml]"),
             ("q.yaml", "includes: [./p.yaml]"),
         ],
-        &["builds on itself"],
+        &["includes itself"],
     );
     check(
         &[("p.yaml", "includes: [./missing.yaml]")],
@@ -431,8 +431,8 @@ fn an_include_that_cannot_be_resolved_is_missing() {
         assert!(missing[0].contains(reason), "{include}: {missing:?}");
     };
     check("mine:behaviors/no", "has no file `behaviors/no`");
-    check("mine:../other", "no path inside of a bundle");
-    check("mine:", "no path inside of a bundle");
+    check("mine:../other", "not a path inside a bundle");
+    check("mine:", "not a path inside a bundle");
     check(
         "foundation:behaviors/x",
         "no bundle of this plan is named `foundation`",

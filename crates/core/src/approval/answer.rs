@@ -18,7 +18,7 @@ use super::{
     place,
 };
 use crate::{
-    catalog::SchemaViolation,
+    catalog::{SchemaViolation, ViolationKind},
     hooks::changed_fields,
     host::HostInner,
     invocation::validate::{ArgumentFault, ArgumentLimit, check_arguments},
@@ -202,11 +202,13 @@ impl HostInner {
         let size = arguments.to_string().len();
         let limit = ArgumentLimit::of(self, &resolved.entry).bytes;
         if size > limit {
-            let expected = format!("at most {limit} bytes (`argument_bytes`)");
-            return Err(misfit("", expected, &size.to_string()));
+            let message = format!(
+                "the arguments have {size} bytes; the limit is {limit} (setting `argument_bytes`)"
+            );
+            return Err(refused("", message));
         }
         if !arguments.is_object() {
-            return Err(misfit("", "a JSON object", "something else"));
+            return Err(refused("", "the arguments must be a JSON object"));
         }
         let edited = Arguments::from_value(arguments.clone());
         let input = CallInput::new(edited.clone());
@@ -222,7 +224,8 @@ impl HostInner {
         }
         let effects = effects_of(resolved, &input);
         body.programs = programs_of(resolved, &input).await.map_err(|failure| {
-            misfit("", "a call whose files can be looked at", &failure.message)
+            let message = format!("the files of the call cannot be read: {}", failure.message);
+            refused("", message)
         })?;
         let hashed = HashedCall {
             resolved,
@@ -389,11 +392,12 @@ impl HostInner {
     }
 }
 
-fn misfit(at: &str, expected: impl Into<String>, given: &str) -> ApprovalError {
+fn refused(at: &str, message: impl Into<String>) -> ApprovalError {
     ApprovalError::BadArguments(vec![SchemaViolation {
         at: at.to_owned(),
-        expected: expected.into(),
-        given: given.to_owned(),
+        expected: message.into(),
+        given: String::new(),
+        kind: ViolationKind::RefusedValue,
     }])
 }
 
@@ -401,14 +405,15 @@ fn misfit(at: &str, expected: impl Into<String>, given: &str) -> ApprovalError {
 impl From<ArgumentFault> for ApprovalError {
     fn from(fault: ArgumentFault) -> Self {
         match fault {
-            ArgumentFault::Credential(_) => {
-                misfit("", "no credential that this tool may not have", "one")
-            }
+            ArgumentFault::Credential(_) => refused(
+                "",
+                "the arguments name a credential that the tool cannot use",
+            ),
             ArgumentFault::Violations(found) => Self::BadArguments(found),
             ArgumentFault::BrokenSchema(error) => {
-                misfit("", "a tool whose schema can be used", &error.to_string())
+                refused("", format!("the tool cannot be called: {error}"))
             }
-            ArgumentFault::Refused(refusal) => misfit(&refusal.at, refusal.message, "this"),
+            ArgumentFault::Refused(refusal) => refused(&refusal.at, refusal.message),
         }
     }
 }

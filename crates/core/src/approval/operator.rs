@@ -52,7 +52,7 @@ pub enum ApprovalError {
     #[error("no question `{0}` is open")]
     Unknown(InvocationId),
     /// Another operator answered first.
-    #[error("`{by}` said {} at {at}", if *.allowed { "yes" } else { "no" })]
+    #[error("`{by}` already {} the call at {at}", if *.allowed { "allowed" } else { "denied" })]
     AlreadyDecided {
         /// The operator that answered.
         by: PrincipalName,
@@ -62,10 +62,10 @@ pub enum ApprovalError {
         allowed: bool,
     },
     /// The time for an answer has passed.
-    #[error("nobody answered in time, and no answer is a no")]
+    #[error("the question expired without an answer, which denies the call")]
     Expired,
     /// All callers of the question gave up.
-    #[error("the call was given up by its caller")]
+    #[error("the caller gave up the call")]
     Withdrawn,
     /// Only operators may answer.
     #[error("only an operator may answer")]
@@ -74,7 +74,7 @@ pub enum ApprovalError {
     #[error("`{0}` may not answer for a call that an agent of the same name made")]
     OwnCall(PrincipalName),
     /// The operator's arguments are invalid.
-    #[error("the arguments do not fit: {}", .0.iter().map(told).collect::<Vec<_>>().join("; "))]
+    #[error("the arguments do not fit: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     BadArguments(Vec<SchemaViolation>),
     /// The named rule is not one of the suggested rules.
     #[error("{}", nothing_to_remember(.asked.as_deref(), .offered))]
@@ -86,7 +86,7 @@ pub enum ApprovalError {
     },
     /// Arguments that are not shown cannot be edited.
     #[error(
-        "the call has sensitive arguments that are not shown, so it can only be taken as it is"
+        "the call has sensitive arguments that are not shown, so its arguments cannot be edited"
     )]
     Redacted,
     /// The answer could not be recorded, so it does not count.
@@ -128,25 +128,16 @@ impl From<QuestionClosure> for ApprovalError {
     }
 }
 
-fn told(fault: &SchemaViolation) -> String {
-    let at = if fault.at.is_empty() {
-        "the arguments"
-    } else {
-        fault.at.as_str()
-    };
-    format!("at {at}: expected {}, got {}", fault.expected, fault.given)
-}
-
 fn nothing_to_remember(asked: Option<&str>, offered: &[String]) -> String {
     match (asked, offered) {
         (_, []) => {
             "no rule can be remembered for this call; it can be allowed this once".to_owned()
         }
         (Some(asked), some) => format!(
-            "`{asked}` is not suggested; suggested is `{}`",
+            "`{asked}` is not a suggested rule; the suggested rules are `{}`",
             some.join("`, `")
         ),
-        (None, some) => format!("suggested is `{}`", some.join("`, `")),
+        (None, some) => format!("the suggested rules are `{}`", some.join("`, `")),
     }
 }
 
@@ -194,7 +185,7 @@ impl Host {
         // The task fails if the runtime shuts down or the policy engine panics.
         answering.await.unwrap_or_else(|broken| {
             Err(ApprovalError::Journal(JournalError::Broken(format!(
-                "the answer broke off: {broken}"
+                "the task of the answer failed: {broken}"
             ))))
         })
     }
@@ -219,7 +210,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RuleStoreError> + Send + 'static,
 ) -> Result<T, RuleStoreError> {
     let broke = |_| RuleStoreError {
-        reason: "the store broke off".to_owned(),
+        reason: "the task of the store failed".to_owned(),
         source: None,
     };
     tokio::task::spawn_blocking(work).await.map_err(broke)?

@@ -31,7 +31,7 @@ pub(crate) async fn load(store: &Arc<dyn RuleStore>, journal: &dyn Journal) -> F
     let loaded = match blocking(move || reading.load()).await {
         Ok(loaded) => loaded,
         Err(error) => {
-            tracing::error!(%error, "nothing that was remembered from approvals counts");
+            tracing::error!(%error, "the remembered rules cannot be read and are ignored");
             found
                 .notices
                 .push(CatalogNotice::RememberedRules(error.to_string()));
@@ -119,13 +119,13 @@ async fn save(store: &Arc<dyn RuleStore>, rule: &RememberedRule) {
     let store = Arc::clone(store);
     let rule = rule.clone();
     if let Err(error) = blocking(move || store.remember(&rule)).await {
-        tracing::warn!(%error, "a remembered rule that now names its tool by id could not be written");
+        tracing::warn!(%error, "a remembered rule could not be rewritten to name its tool by id");
     }
 }
 
 async fn forget(store: &Arc<dyn RuleStore>, id: String) {
     let store = Arc::clone(store);
     if let Err(error) = blocking(move || store.forget(&id)).await {
-        tracing::warn!(%error, "a remembered rule that names no tool exactly could not be removed");
+        tracing::warn!(%error, "a remembered rule without a tool id could not be removed");
     }
 }

@@ -104,7 +104,7 @@ pub(crate) async fn await_approval(
     }
     match (way, host.approval.mode) {
         (CallRunKind::Recovered, _) => StageExit::End(result::restarted(
-            "a person would have to be asked, and its caller is gone",
+            "it needs approval, and its caller is gone",
         )),
         (CallRunKind::Live(_) | CallRunKind::Resumed | CallRunKind::Dry, Approvals::Nobody) => {
             StageExit::End(result::nobody_to_ask(name, decision))
@@ -432,7 +432,7 @@ fn edit(
             source_type: "permission_prompt".into(),
             source: by.to_string(),
             changed_fields,
-            reason: "changed by whoever approved the call".to_owned(),
+            reason: "changed by the operator who approved the call".to_owned(),
             at_us: micros(call.live.began.elapsed()),
             arguments_before: None,
         });

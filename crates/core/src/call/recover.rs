@@ -61,14 +61,14 @@ impl LeftBehind {
         if call.started {
             RecoveryAction::End(result::outcome_unknown())
         } else if call.call.parent.is_some() {
-            RecoveryAction::End(result::restarted("the call that made it is gone"))
+            RecoveryAction::End(result::restarted("its parent call is gone"))
         } else if call.call.batch.as_deref().is_some_and(waits_for_siblings) {
             RecoveryAction::End(result::restarted(
-                "the calls of its batch that it was to wait for are gone",
+                "the calls of its batch that it depends on are gone",
             ))
         } else if call.call.redacted {
             RecoveryAction::End(result::restarted(
-                "a sensitive argument was kept out of the record, so it cannot be run",
+                "a sensitive argument is not on record, so it cannot be run",
             ))
         } else if call.call.arguments.is_none() {
             RecoveryAction::End(result::restarted("its arguments are not on record"))
@@ -111,7 +111,7 @@ impl LeftBehind {
         // An answer without waiting calls is for one call.
         if answer.is_taken {
             return RecoveryAction::End(result::restarted(
-                "the answer to its question was for another call",
+                "another call used the answer to its question",
             ));
         }
         let one_use = answer.kept_until.is_some();
@@ -122,7 +122,7 @@ impl LeftBehind {
                 RecoveryAction::End(result::approval_refused(tool, &no))
             }
             Some(ApprovalAnswer::Expired) | None => RecoveryAction::End(result::restarted(
-                "the arguments it was approved with held a sensitive value, which is not on record",
+                "its approved arguments contained a sensitive value that is not on record",
             )),
         }
     }
@@ -290,8 +290,8 @@ pub(crate) async fn recover(host: &Arc<HostInner>) -> Result<usize, JournalError
                     // Stops here, because a start record after a call without an end would hide that call from every
                     // later recovery.
                     return Err(JournalError::Broken(
-                        "the end of a call left open could not be written, usually because its disk is full; \
-                         make room and start again"
+                        "the end of an open call could not be written, usually because the disk is full; free \
+                         disk space and start again"
                             .into(),
                     ));
                 }

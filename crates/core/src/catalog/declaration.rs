@@ -79,7 +79,8 @@ pub enum CatalogNotice {
     },
     /// A rule or setting that loosens names an outside tool by its bare name, and therefore does not apply to it.
     #[error(
-        "{what} does not mean {}: an outside tool is named by its id\nhint: write {}",
+        "{what} does not apply to {}: an outside tool must be named by its id\n\
+         hint: write {}",
         quoted_list(.meant.iter().map(ToolId::as_str)),
         quoted_list(.instead.iter().map(String::as_str))
     )]
@@ -128,13 +129,13 @@ pub enum CatalogNotice {
         kept: String,
     },
     /// Settings for a tool that does not exist.
-    #[error("the settings under `tools.{name}` fit no tool")]
+    #[error("the settings under `tools.{name}` match no tool")]
     UnusedSettings {
         /// The key.
         name: String,
     },
     /// A rule that matches no tool.
-    #[error("the rule `{rule}` ({place}) fits no tool")]
+    #[error("the rule `{rule}` ({place}) matches no tool")]
     UnmatchedRule {
         /// The rule's line.
         rule: String,
@@ -142,7 +143,7 @@ pub enum CatalogNotice {
         place: String,
     },
     /// Settings for a source that does not exist.
-    #[error("the settings under `sources.{name}` fit no source")]
+    #[error("the settings under `sources.{name}` match no source")]
     UnusedSource {
         /// The key.
         name: String,
@@ -163,7 +164,7 @@ pub enum CatalogNotice {
         rule: String,
     },
     /// The remembered rules could not be read.
-    #[error("nothing that was remembered from approvals counts: {0}")]
+    #[error("remembered rules are ignored: {0}")]
     RememberedRules(String),
 }
 

@@ -2,7 +2,10 @@
 
 mod sensitive;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
 use serde::Serialize;
@@ -57,6 +60,41 @@ pub struct SchemaViolation {
     pub expected: String,
     /// The given value.
     pub given: String,
+    #[serde(skip)]
+    pub(crate) kind: ViolationKind,
+}
+
+/// The kind of a fault, which decides how its message is worded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ViolationKind {
+    /// `expected` is the name of the property.
+    MissingProperty,
+    /// `expected` lists the known properties, `given` the unknown ones.
+    UnknownProperty,
+    /// A value that does not match the schema.
+    WrongValue,
+    /// A value that is refused for a reason of its own, which is in `expected`.
+    RefusedValue,
+}
+
+impl fmt::Display for SchemaViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            at,
+            expected,
+            given,
+            kind,
+        } = self;
+        if !at.is_empty() {
+            write!(f, "at {at}: ")?;
+        }
+        match kind {
+            ViolationKind::MissingProperty => write!(f, "{expected} is missing"),
+            ViolationKind::UnknownProperty => write!(f, "{given}: expected {expected}"),
+            ViolationKind::WrongValue => write!(f, "expected {expected}, got {given}"),
+            ViolationKind::RefusedValue => f.write_str(expected),
+        }
+    }
 }
 
 impl Schema {
@@ -162,18 +200,25 @@ fn violation(
     } else {
         shown(instance)
     };
+    let worded = match kind {
+        ValidationErrorKind::Required { .. } => ViolationKind::MissingProperty,
+        ValidationErrorKind::AdditionalProperties { .. }
+        | ValidationErrorKind::UnevaluatedProperties { .. } => ViolationKind::UnknownProperty,
+        _ => ViolationKind::WrongValue,
+    };
     let (expected, given) = match kind {
-        ValidationErrorKind::Required { property } => (
-            format!("the property {property}"),
-            "nothing there".to_owned(),
-        ),
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            (format!("`{name}`"), "nothing".to_owned())
+        }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             let known = property_names(schema, &at);
-            (
-                format!("only these properties: {}", known.join(", ")),
-                format!("also `{}`", unexpected.join("`, `")),
-            )
+            let expected = match known.is_empty() {
+                true => "no other properties".to_owned(),
+                false => format!("only {}", known.join(", ")),
+            };
+            (expected, format!("unknown `{}`", unexpected.join("`, `")))
         }
         ValidationErrorKind::Type { kind } => match kind {
             jsonschema::error::TypeKind::Single(one) => (format!("{one}"), given),
@@ -205,11 +250,11 @@ fn violation(
             (format!("a text of the format `{format}`"), given)
         }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-            ("one of the shapes the schema offers".to_owned(), given)
+            ("a value that matches one of the schemas".to_owned(), given)
         }
         // Other keywords are rare. The keyword is enough, and the library's text could quote the value.
         other => (
-            format!("what `{}` of the schema asks for", other.keyword()),
+            format!("a value that satisfies `{}` of the schema", other.keyword()),
             given,
         ),
     };
@@ -217,6 +262,7 @@ fn violation(
         at,
         expected,
         given,
+        kind: worded,
     }
 }
 
@@ -320,11 +366,7 @@ mod tests {
             }
         }));
         check(&schema, &json!({ "path": "x", "limit": 3 }), &[]);
-        check(
-            &schema,
-            &json!({}),
-            &[("", "the property \"path\"", "nothing there")],
-        );
+        check(&schema, &json!({}), &[("", "`path`", "nothing")]);
         check(
             &schema,
             &json!({ "path": 5 }),
@@ -355,8 +397,8 @@ mod tests {
             &json!({ "path": "x", "paht": "y" }),
             &[(
                 "",
-                "only these properties: path, limit, mode, password, rows",
-                "also `paht`",
+                "only path, limit, mode, password, rows",
+                "unknown `paht`",
             )],
         );
     }

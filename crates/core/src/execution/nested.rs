@@ -128,7 +128,7 @@ impl RunningCallPort {
     fn check_not_above(&self, id: InvocationId) -> Result<(), ToolFailure> {
         if self.nested.parent.line.contains(&id) {
             return Err(ToolFailure::invalid(format!(
-                "`{id}` is this very call, or one that it is part of"
+                "`{id}` is this call or one of its parent calls"
             )));
         }
         Ok(())
@@ -136,7 +136,7 @@ impl RunningCallPort {
 
     async fn call(&self, nested: NestedCall) -> Result<ToolResult, ToolFailure> {
         if self.nested.parent.line.len() >= MAX_DEPTH {
-            let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
+            let message = format!("nested calls can be at most {} levels deep", MAX_DEPTH - 1);
             return Err(ToolFailure::of(ErrorClass::RateLimited, message)
                 .code("too_deep")
                 .untouched());
@@ -212,8 +212,10 @@ impl RunningCallPort {
             .iter()
             .map(|question| question.kind.as_str())
             .collect();
-        self.live
-            .say(format!("asks its caller: {}", kinds.join(", ")));
+        self.live.say(format!(
+            "waiting for the caller's answer: {}",
+            kinds.join(", ")
+        ));
         let redactor = self.live.redactor();
         for question in &mut questions {
             redactor.value(&mut question.params, &mut Redactions::default());
@@ -246,10 +248,10 @@ fn report(
     let view = found
         .map_err(|error| ToolFailure::of(ErrorClass::JournalUnavailable, error.to_string()))?;
     let Some(view) = view else {
-        let failure = ToolFailure::invalid(format!("no call `{id}` of yours is known"));
+        let failure = ToolFailure::invalid(format!("the call `{id}` is unknown"));
         return Err(failure
             .code("unknown_call")
-            .hint("use the invocation id that the call was answered with"));
+            .hint("use the invocation id from the answer to the call"));
     };
     let result = view
         .result
@@ -269,7 +271,7 @@ impl<'a> NestedCallPermit<'a> {
     fn take(under_way: &'a AtomicUsize, limit: usize) -> Result<Self, ToolFailure> {
         if under_way.fetch_add(1, Ordering::Relaxed) >= limit {
             under_way.fetch_sub(1, Ordering::Relaxed);
-            let message = format!("one call can make {limit} calls at the same time");
+            let message = format!("a call can make at most {limit} calls at the same time");
             let failure = ToolFailure::of(ErrorClass::RateLimited, message).untouched();
             return Err(failure.hint("wait for one of them to end"));
         }

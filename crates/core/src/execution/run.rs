@@ -222,6 +222,6 @@ fn decide_again(call: &mut PipelineCall) -> StageExit {
         return StageExit::Next(Stage::Decide);
     }
     StageExit::End(result::internal(
-        "what the call touches kept changing while it waited",
+        "the effects of the call kept changing while it waited",
     ))
 }

@@ -79,13 +79,7 @@ fn heed(
         .map(|reason| told(call, reason, TEXT_CHARS));
     if let Some(reason) = output.stop {
         let reason = told(call, &reason, TEXT_CHARS);
-        withhold(
-            call,
-            run,
-            result,
-            ErrorClass::HookBlocked,
-            &format!("the hook says: {reason}"),
-        );
+        withhold(call, run, result, ErrorClass::HookBlocked, &reason);
         run.reason = Some(reason);
         return;
     }

@@ -56,7 +56,7 @@ async fn pass(
 ) -> Result<(), CallEnding> {
     let Some(seen) = HookCallView::of(call, HookEvent::Before, way) else {
         return Err(result::internal(
-            "a hook was to be asked about a call that nobody has looked at yet",
+            "a hook requires a call with a resolved tool and validated arguments",
         ));
     };
     let began = Instant::now();
@@ -72,7 +72,7 @@ async fn pass(
             heeded.unwrap_or_else(|error| fail(call, &mut run, &error))
         }
         Err(ending) => {
-            run.error = Some("the call ended before it answered".to_owned());
+            run.error = Some("the call ended before the hook answered".to_owned());
             Err(ending)
         }
     };
@@ -88,7 +88,7 @@ fn fail(call: &mut PipelineCall, run: &mut HookRun, error: &HookError) -> Result
         HookStanding::Guard => Err(result::hook_failed(&run.name, text)),
         HookStanding::Ordinary => {
             let text = format!(
-                "the hook `{}`, which looks at such calls, failed: {text}",
+                "the hook `{}`, which checks such calls, failed: {text}",
                 run.name
             );
             call.hooks.opinions.push(vote(Behavior::Ask, text));
@@ -130,10 +130,9 @@ fn heed(
     if let Some(HookVote { behavior, reason }) = output.opinion {
         let reason = told(call, &reason, TEXT_CHARS);
         run.did.push(behavior.into());
-        call.hooks.opinions.push(vote(
-            behavior,
-            format!("the hook `{}` says: {reason}", run.name),
-        ));
+        call.hooks
+            .opinions
+            .push(vote(behavior, format!("the hook `{}`: {reason}", run.name)));
         run.reason = Some(reason);
     }
     Ok(Ok(()))

@@ -139,8 +139,8 @@ fn refuse_marks_in(text: &str, marks: &BTreeSet<String>) -> Result<(), HookError
     match marks.iter().find(|mark| text.contains(mark.as_str())) {
         None => Ok(()),
         Some(mark) => Err(HookError(format!(
-            "its new arguments hold `{mark}`, which stands for a value that hooks are not shown; such a text can be \
-             left where and as it was, or left out"
+            "its new arguments contain `{mark}`, which replaces a value that is hidden from hooks; keep such a \
+             text unchanged in its place or remove it"
         ))),
     }
 }

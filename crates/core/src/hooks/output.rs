@@ -113,9 +113,7 @@ impl HookOutput {
             || self.stop.is_some()
             || !self.context.is_empty();
         if standing == HookStanding::Observer && changes {
-            return Err(HookError(
-                "an observer can leave a message and nothing else".to_owned(),
-            ));
+            return Err(HookError("an observer can only leave a message".to_owned()));
         }
         let unfit = match event {
             HookEvent::Before if changes_output => "the output cannot be changed before the call",
@@ -123,7 +121,7 @@ impl HookOutput {
                 "the arguments cannot be changed after the call"
             }
             HookEvent::After | HookEvent::Failure if self.opinion.is_some() => {
-                "an opinion comes too late after the call"
+                "an opinion is not possible after the call"
             }
             HookEvent::Before | HookEvent::After | HookEvent::Failure => return Ok(()),
         };

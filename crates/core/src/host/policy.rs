@@ -81,7 +81,9 @@ impl PolicyParts {
             return Arc::clone(&self.own);
         }
         self.own.with_rules(&rules).unwrap_or_else(|| {
-            tracing::warn!("the policy takes no further rules; what was remembered does not count");
+            tracing::warn!(
+                "the policy does not support further rules; the remembered rules are ignored"
+            );
             Arc::clone(&self.own)
         })
     }

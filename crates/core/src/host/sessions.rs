@@ -29,7 +29,7 @@ pub enum SessionError {
     #[error("all {0} sessions are in use (setting `limits.sessions`)")]
     Full(usize),
     /// The surface request is too large. Sessions keep their request in memory.
-    #[error("the surface request has {0} bytes; at most {SURFACE_BYTES} are taken")]
+    #[error("the surface request has {0} bytes; the limit is {SURFACE_BYTES}")]
     SurfaceTooLarge(usize),
     /// The journal failed.
     #[error(transparent)]

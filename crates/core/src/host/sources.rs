@@ -230,7 +230,7 @@ impl Host {
             .iter()
             .find(|known| known.name() == source)
         else {
-            let reason = "there is no source of that name".to_owned();
+            let reason = "no source has that name".to_owned();
             return Err(SourceError {
                 origin: source.to_owned(),
                 reason,

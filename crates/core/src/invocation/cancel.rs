@@ -117,10 +117,10 @@ impl CancelReason {
     pub fn explain(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",
-            Self::CallerGone => "the caller went away",
+            Self::CallerGone => "the caller disconnected",
             Self::Shutdown => "the host is shutting down",
             Self::SessionClosed => "its session was closed",
-            Self::ParentStopped => "the call that made it was stopped",
+            Self::ParentStopped => "its parent call was stopped",
             Self::SiblingFailed { place } => {
                 return Cow::Owned(format!("call {place} of its batch did not succeed"));
             }

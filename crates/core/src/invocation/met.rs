@@ -72,14 +72,14 @@ impl DeadlineBy {
     /// The origin in a few words, with the setting if there is one.
     pub fn explain(self) -> &'static str {
         match self {
-            Self::Caller => "as the caller wishes",
+            Self::Caller => "set by the caller",
             Self::ToolSetting => "`tools.NAME.timeout`",
-            Self::Tool => "as the tool says",
+            Self::Tool => "set by the tool",
             Self::HostDefault => "`limits.deadline`",
-            Self::ToolCeiling => "the ceiling that is set for the tool",
+            Self::ToolCeiling => "the ceiling of the tool",
             Self::HostCeiling => "`limits.deadline_ceiling`",
-            Self::Parent => "the call that made it ends then",
-            Self::Patience => "its caller waits no longer",
+            Self::Parent => "the deadline of its parent call",
+            Self::Patience => "the caller's patience",
         }
     }
 }

@@ -176,7 +176,7 @@ fn filled(
         source_type: "runtime".into(),
         source: entry.id().setting_key("defaults"),
         changed_fields: missing.into_iter().cloned().collect(),
-        reason: "the operator's settings fill in what a call leaves out".to_owned(),
+        reason: "defaults from the operator's settings".to_owned(),
         at_us,
         arguments_before: None,
     });

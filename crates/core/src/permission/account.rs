@@ -185,31 +185,31 @@ fn is_about(rule: &Rule, hearing: &RuleEvaluation<'_>) -> bool {
 
 fn silent(rule: &Rule, hearing: &RuleEvaluation<'_>) -> &'static str {
     match hearing.silence(rule) {
-        Some(RuleExclusion::OtherCaller) => "it is about another caller",
-        Some(RuleExclusion::Expired) => "its time is over",
+        Some(RuleExclusion::OtherCaller) => "it applies to another caller",
+        Some(RuleExclusion::Expired) => "it has expired",
         Some(RuleExclusion::Condition) => "its conditions do not hold for these arguments",
         None => match &rule.selector {
             Selector::Class(_) => "no part of the call is of that class",
             Selector::Tool { tools, .. } if !rule.names_tool(hearing.facts.declaration) => {
                 if tools.is_qualified() {
-                    "it names another tool by id; this tool only looks like it"
+                    "it names another tool by id; this tool only has a similar name"
                 } else {
-                    "an allow by bare name means compiled-in tools only; name this tool by its id"
+                    "an allow by bare name applies to compiled-in tools only; name this tool by its id"
                 }
             }
             Selector::Tool { .. }
             | Selector::Reads(_)
             | Selector::Writes(_)
-            | Selector::Reaches(_) => "it fits no part of the call",
+            | Selector::Reaches(_) => "it matches no part of the call",
         },
     }
 }
 
 fn overruled(effect: Behavior, behavior: Behavior) -> String {
     match (effect, behavior) {
-        (Behavior::Allow, Behavior::Deny) => "a denial outweighs it".to_owned(),
-        (Behavior::Allow, _) => "that somebody must be asked outweighs it".to_owned(),
-        (Behavior::Ask, Behavior::Deny) => "a denial outweighs it".to_owned(),
+        (Behavior::Allow, Behavior::Deny) => "a deny overrides it".to_owned(),
+        (Behavior::Allow, _) => "an ask overrides it".to_owned(),
+        (Behavior::Ask, Behavior::Deny) => "a deny overrides it".to_owned(),
         (Behavior::Ask, _) => "a person has answered it".to_owned(),
         (Behavior::Deny, _) => "another ground was named first".to_owned(),
     }

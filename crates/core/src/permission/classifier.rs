@@ -30,7 +30,7 @@ fn found(part: &PermissionPart) -> String {
             let text = shortened(&command.text);
             match part.class {
                 EffectClass::Read if command.only_steers() => {
-                    format!("`{text}` only steers the shell")
+                    format!("`{text}` only controls the shell")
                 }
                 EffectClass::Read => format!("`{text}` is a command that is known to only read"),
                 EffectClass::Write

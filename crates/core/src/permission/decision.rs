@@ -25,7 +25,7 @@ pub(super) fn write(
     if behavior != verdict.decided.behavior {
         reason
             .text
-            .push_str("; mode `never-ask` denies what would be asked");
+            .push_str("; mode `never-ask` denies calls that need approval");
     }
     let deciding = verdict.decided.rule();
     let others = verdict
@@ -98,7 +98,7 @@ fn hint(
     match (reason.kind, &reason.rule) {
         (ReasonType::Rule, Some(rule)) => Some(in_place(rule)),
         (ReasonType::Opaque, Some(rule)) => Some(format!(
-            "write the call so that it can be told beforehand what it does, or change the rule `{}` in {}",
+            "write the call so that its effects are known before it runs, or change the rule `{}` in {}",
             rule.rule, rule.place
         )),
         (ReasonType::Delegate, Some(rule)) => Some(format!(
@@ -111,12 +111,12 @@ fn hint(
         (ReasonType::Caution, _) if hearing.facts.effects.caution.is_none() => {
             let flags = suggest::flags(policy, hearing, verdict)?;
             Some(format!(
-                "start the host with `{flags}` if this file may be changed unasked"
+                "start the host with `{flags}` if this file may be changed without approval"
             ))
         }
         (ReasonType::Caution, _) => {
-            let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls \
-                        may run unasked";
+            let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls may run \
+                 without approval";
             Some(hint.to_owned())
         }
         (ReasonType::SafetyCheck, _) if hearing.can_waive_request() => {

@@ -381,7 +381,7 @@ impl<'a> RuleEvaluation<'a> {
             .filter(|rule| self.concerns(rule))
             .find(means_it)?;
         Some((
-            "the tool says of none of its arguments that a rule could look at it".to_owned(),
+            "the tool declares no argument that rules can check".to_owned(),
             guard,
         ))
     }
@@ -462,7 +462,7 @@ impl<'a> RuleEvaluation<'a> {
             ));
         };
         if interface.permission.approval_required || interface.safety.requires_user_interaction {
-            let text = "the tool needs a person's approval for every call";
+            let text = "the tool requires a person's approval for every call";
             ask(ReasonType::SafetyCheck, text.to_owned());
         } else if interface.permission.approval_requested && waived.is_none() {
             ask(ReasonType::SafetyCheck, request::TEXT.to_owned());
@@ -476,8 +476,7 @@ impl<'a> RuleEvaluation<'a> {
         if runs_unconfined(self.facts)
             && let Some(guard) = self.path_guard()
         {
-            let why =
-                "rules keep paths from such calls, and nothing would enforce that here".to_owned();
+            let why = "path rules are not enforced for an unconfined process".to_owned();
             let ground = JudgementGround::Opaque { why, guard };
             all.push(Judgement {
                 behavior: Behavior::Ask,

@@ -303,7 +303,7 @@ impl<'a> PermissionPartCollector<'a> {
         self.unread(
             kind,
             "…",
-            &format!("stands for more than the {MAX_PARTS} that are looked at"),
+            &format!("has more than {MAX_PARTS} parts, which is the limit"),
         );
     }
 
@@ -328,7 +328,7 @@ impl<'a> PermissionPartCollector<'a> {
             None => self.unread(
                 ArgumentKind::Environment,
                 pointer,
-                "does not hold variables with texts",
+                "does not hold variables with texts as values",
             ),
         }
     }
@@ -351,7 +351,7 @@ impl<'a> PermissionPartCollector<'a> {
                 None => self.unread(
                     ArgumentKind::Command,
                     &meaning.pointer,
-                    "does not hold texts alone",
+                    "does not hold only texts",
                 ),
             };
         }
@@ -411,11 +411,11 @@ impl<'a> PermissionPartCollector<'a> {
             Value::String(text) => Some(match self.places.resolve(text, None).as_deref() {
                 Ok([only]) => Ok(only.clone()),
                 Ok(_) | Err(_) => Err(format!(
-                    "begins in `{}`, which is not clear",
+                    "starts in `{}`, which is not a known folder",
                     shortened(text)
                 )),
             }),
-            _ => Some(Err("begins in a folder that is not clear".to_owned())),
+            _ => Some(Err("starts in a folder that is not known".to_owned())),
         }
     }
 
@@ -552,7 +552,7 @@ impl<'a> PermissionPartCollector<'a> {
             .then(|| PlannedUrlRequest::parse(text, method))
             .flatten();
         let Some(request) = request else {
-            return self.unread(ArgumentKind::Url, text, "is not a URL that can be read");
+            return self.unread(ArgumentKind::Url, text, "cannot be read as a URL");
         };
         if let Some(file) = request.file().map(str::to_owned) {
             self.path_argument(&file, ResourceAccess::Read);
@@ -587,7 +587,7 @@ impl<'a> PermissionPartCollector<'a> {
                 let get = self.facts.effects.idempotent.then_some("GET");
                 Ok(by_default().or(get).map(str::to_owned))
             }
-            Some(_) => Err("is requested with a method that is not a text"),
+            Some(_) => Err("has a method that is not a text"),
         }
     }
 }

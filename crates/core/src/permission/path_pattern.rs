@@ -41,11 +41,11 @@ enum PathSegment {
 /// Why a text is no valid path pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PathPatternError {
-    #[error("`{0}` goes up with `..`; write the folder that is meant")]
+    #[error("`{0}` contains `..`; write the resulting folder")]
     GoesUp(String),
-    #[error("`{0}` has a brace without its partner")]
+    #[error("`{0}` has an unmatched brace")]
     Braces(String),
-    #[error("`{0}` stands for more than {MAX_ALTERNATIVES} patterns")]
+    #[error("`{0}` expands to more than {MAX_ALTERNATIVES} patterns")]
     TooMany(String),
     #[error("`{pattern}` is not a pattern: {reason}")]
     Glob { pattern: String, reason: String },

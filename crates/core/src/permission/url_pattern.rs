@@ -51,7 +51,7 @@ pub(super) enum UrlPatternError {
         "`{0}` is not a request; write `METHOD https://host/path`, with `*` for any characters of the path"
     )]
     Form(String),
-    #[error("`{0}` has a `*` in its host; only a beginning of `*.` means something there")]
+    #[error("`{0}` has a `*` in its host; only a leading `*.` is allowed there")]
     Host(String),
     #[error("`{pattern}` is not a URL: {source}")]
     Url {

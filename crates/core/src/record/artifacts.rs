@@ -52,7 +52,7 @@ impl CallArtifacts {
     fn begin_for_tool(&self) -> Result<u32, ArtifactError> {
         let mut list = self.0.lock();
         if list.begun as usize >= MOST_PIECES {
-            let message = format!("one call keeps at most {MOST_PIECES} pieces");
+            let message = format!("a call can keep at most {MOST_PIECES} artifacts");
             return Err(ArtifactError::Storage(message));
         }
         list.begun += 1;
@@ -169,8 +169,7 @@ impl RedactingArtifactSink {
         match &self.state {
             SinkState::Sound => {}
             SinkState::Writing => {
-                let gone =
-                    ArtifactError::Storage("an earlier write was given up half-way".to_owned());
+                let gone = ArtifactError::Storage("an earlier write did not finish".to_owned());
                 self.state = SinkState::Failed(gone.clone());
                 return Err(gone);
             }

@@ -23,7 +23,7 @@ pub enum BlobError {
         setting: &'static str,
     },
     /// The blob alone exceeds the limit.
-    #[error("it is larger than the {limit} bytes that are kept of one content (`{setting}`)")]
+    #[error("it is larger than the limit of {limit} bytes for one content (`{setting}`)")]
     TooLarge {
         /// The limit that was reached.
         limit: u64,
@@ -34,7 +34,7 @@ pub enum BlobError {
     #[error("{}", .0.told("bytes of kept results", "limits.artifacts"))]
     Shared(ShareRefusal),
     /// There is no blob of that digest.
-    #[error("nothing of that digest is kept")]
+    #[error("no content of that digest is kept")]
     Missing,
     /// The storage failed.
     #[error("{0}")]

@@ -180,7 +180,7 @@ pub enum JournalError {
     #[error("the journal cannot be used: {0}")]
     Broken(String),
     /// The record is larger than a row can be. The journal itself is intact.
-    #[error("a record of {size} bytes is longer than the {limit} the journal takes")]
+    #[error("a record of {size} bytes is over the journal's limit of {limit} bytes")]
     TooLong {
         /// Its size.
         size: usize,

@@ -113,7 +113,7 @@ pub enum CassetteError {
     #[error("its format is {0}, and this version of toolpost reads up to {FORMAT}")]
     Format(u64),
     /// An answer that is no result.
-    #[error("the answer of call {call} (`{tool}`) is no result: {source}")]
+    #[error("the answer of call {call} (`{tool}`) is not a result: {source}")]
     Answer {
         /// Its place among the calls, from 1.
         call: usize,

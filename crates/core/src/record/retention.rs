@@ -81,7 +81,7 @@ pub enum RetentionHold {
     #[error("the question of call `{0}` is not settled")]
     Question(InvocationId),
     /// A session that may come back.
-    #[error("session `{0}` may come back")]
+    #[error("session `{0}` may be used again")]
     Session(SessionId),
     /// A request of that time may still be repeated.
     #[error("it is younger than `limits.session_idle`")]

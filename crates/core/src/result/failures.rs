@@ -123,7 +123,7 @@ pub(crate) fn unknown_tool(
     unavailable: &[SourceProblem],
 ) -> CallEnding {
     let mut hint = match similar {
-        [] => "list or search the tools to see what is there".to_owned(),
+        [] => "list or search the tools".to_owned(),
         near => format!("did you mean `{}`?", near.join("`, `")),
     };
     // The tool may belong to a source that is missing as a whole.
@@ -233,17 +233,7 @@ pub(crate) fn broken_schema(error: &SchemaError) -> CallEnding {
 }
 
 pub(crate) fn violations(found: &[SchemaViolation]) -> CallEnding {
-    let lines: Vec<String> = found
-        .iter()
-        .map(|v| {
-            format!(
-                "at {}: expected {}, got {}",
-                place(&v.at),
-                v.expected,
-                v.given
-            )
-        })
-        .collect();
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     HostFailure::new(ErrorClass::InvalidArguments, lines.join("; "))
         .details(json!({ "violations": found }))
         .with_other_arguments()
@@ -252,17 +242,15 @@ pub(crate) fn violations(found: &[SchemaViolation]) -> CallEnding {
 
 pub(crate) fn refused(refusal: &InputRefusal) -> CallEnding {
     let (recoverability, guidance) = retry::after_failure(refusal.class, true);
-    let message = format!("at {}: {}", place(&refusal.at), refusal.message);
+    let message = match refusal.at.as_str() {
+        "" => refusal.message.clone(),
+        at => format!("at {at}: {}", refusal.message),
+    };
     let mut failure = HostFailure::new(refusal.class, message)
         .details(json!({ "at": refusal.at }))
         .recoverable(recoverability);
     failure.error.retry = guidance;
     failure.ends()
-}
-
-/// A pointer into the arguments, for messages.
-fn place(at: &str) -> &str {
-    if at.is_empty() { "the arguments" } else { at }
 }
 
 pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
@@ -278,7 +266,7 @@ pub(crate) fn hook_stopped(hook: &str, reason: &str) -> CallEnding {
 pub(crate) fn after_rewrite(hook: &str, mut ending: CallEnding) -> CallEnding {
     if let CallEnding::Failure { error, .. } = &mut ending {
         error.message = format!(
-            "the hook `{hook}` changed the arguments, and then: {}",
+            "after the hook `{hook}` changed the arguments: {}",
             error.message
         );
     }
@@ -306,7 +294,7 @@ pub(crate) fn denied(name: &str, decision: &Decision) -> CallEnding {
 
 pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> CallEnding {
     let message = format!(
-        "`{name}` needs approval and nobody is there to give it: {}",
+        "`{name}` needs approval, and this host has no operator: {}",
         decision.reason.text
     );
     HostFailure::new(ErrorClass::PermissionDenied, message)
@@ -319,7 +307,7 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> CallEnding {
 
 pub(crate) fn queue_full(full: &QueueFull) -> CallEnding {
     let message = match full {
-        QueueFull::Shared(_) => format!("the call cannot wait for its turn: {full}"),
+        QueueFull::Shared(_) => format!("the call cannot be queued: {full}"),
         QueueFull::Session { .. } => format!("the queue is full: {full} (setting `limits.queue`)"),
         // A retry from the same place cannot help.
         QueueFull::HeldAbove { .. } | QueueFull::Circle => {
@@ -358,7 +346,7 @@ pub(crate) fn journal_share(refusal: &ShareRefusal) -> CallEnding {
 pub(crate) fn still_queued() -> CallEnding {
     HostFailure::new(
         ErrorClass::Queued,
-        "the call was still waiting for its turn when its caller's time was over",
+        "the call was still in the queue when its caller stopped waiting",
     )
     .outcome(Outcome::Rejected)
     .recoverable(Recoverability::Retry)
@@ -370,7 +358,7 @@ pub(crate) fn still_queued() -> CallEnding {
 pub(crate) fn shutting_down() -> CallEnding {
     HostFailure::new(
         ErrorClass::Canceled,
-        "the host is shutting down and takes no more calls",
+        "the host is shutting down and accepts no more calls",
     )
     .outcome(Outcome::Rejected)
     .code("shutdown")
@@ -393,7 +381,7 @@ fn canceled(reason: CancelReason, message: String) -> HostFailure {
         CancelReason::SiblingFailed { place } => {
             HostFailure::new(ErrorClass::SiblingCanceled, message)
                 .details(json!({ "abort_reason": "sibling_failed", "place": place }))
-                .hint("see what became of the other call, then send this one again in a new batch")
+                .hint("check the result of the other call, then send this one again in a new batch")
         }
         CancelReason::Requested
         | CancelReason::CallerGone
@@ -408,7 +396,7 @@ fn canceled(reason: CancelReason, message: String) -> HostFailure {
 
 pub(crate) fn dependency_missing(place: u32) -> CallEnding {
     let message = format!(
-        "the call did not start: it depends on call {place} of its batch, which never came"
+        "the call did not start: it depends on call {place} of its batch, which did not arrive"
     );
     HostFailure::new(ErrorClass::SiblingCanceled, message)
         .outcome(Outcome::Canceled)
@@ -450,7 +438,7 @@ pub(crate) fn request_conflict(id: &str) -> CallEnding {
     HostFailure::new(
         ErrorClass::RequestConflict,
         format!(
-            "the request id `{}` came with another call before",
+            "the request id `{}` was already used for another call",
             id.escape_debug()
         ),
     )
@@ -463,11 +451,11 @@ pub(crate) fn request_conflict(id: &str) -> CallEnding {
 pub(crate) fn journal_refuses(error: &JournalError) -> CallEnding {
     HostFailure::new(
         ErrorClass::JournalUnavailable,
-        format!("nothing runs unrecorded, and {error}"),
+        format!("the call did not run because it cannot be recorded: {error}"),
     )
     .outcome(Outcome::Rejected)
     .recoverable(Recoverability::Operator)
-    .hint("the operator must make room or mend the journal; `toolpost doctor` tells more")
+    .hint("the operator must free space or repair the journal; run `toolpost doctor`")
     .ends()
 }
 

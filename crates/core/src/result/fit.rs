@@ -20,7 +20,7 @@ const LARGEST_READ_JSON: usize = 8 << 20;
 const SMALLEST_PREVIEW: usize = 4_000;
 /// The text in place of a result that is neither shown nor stored.
 const REDACTED: &str =
-    "[redacted: the operator lets what this tool gives back be neither shown nor kept]";
+    "[redacted: by the operator's setting, results of this tool are neither shown nor kept]";
 
 /// The limit for a tool's results in a session, and the handling of larger ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +77,10 @@ impl ResultSizePolicy {
             | PersistStrategy::PreviewAndPersist
             | PersistStrategy::RefOnly => None,
             PersistStrategy::Redact | PersistStrategy::DropWithReason => {
-                Some("the operator lets nothing of this tool's results be kept")
+                Some("by the operator's setting, results of this tool are not kept")
             }
             PersistStrategy::NeverPersist => {
-                Some("what this tool gives back can be asked for again")
+                Some("another call of this tool returns the result again")
             }
         }
     }
@@ -205,7 +205,7 @@ impl<'a> ResultFitter<'a> {
     /// The name of the stored thing: if the tool cut its output, the host cannot store the whole.
     fn what_is_kept(&self) -> &'static str {
         if self.cut.is_some() {
-            "what came of it"
+            "the returned part"
         } else {
             "the whole"
         }

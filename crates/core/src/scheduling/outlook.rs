@@ -143,7 +143,7 @@ impl fmt::Display for WaitReason {
                 write!(f, "the {running} other calls of its session to end")
             }
             Self::ToBeBeside => write!(f, "a call of its session that runs alone"),
-            Self::Turn => write!(f, "calls that were passed over before"),
+            Self::Turn => write!(f, "calls that have waited too long"),
             Self::Batch => write!(f, "other calls of its batch"),
         }
     }

@@ -15,7 +15,7 @@ use toolpost_model::{
 };
 use toolpost_testkit::TestHost;
 
-/// A library: one tool that is kept back until it is accepted, and books to read.
+/// A library: one tool that is held back until it is accepted, and books to read.
 #[derive(Default)]
 struct Library {
     accepted: Arc<AtomicBool>,

@@ -132,7 +132,7 @@ async fn a_model_that_reads_text_is_told_of_nothing_and_of_half() {
     for (output, text) in [
         (
             ToolOutput::default(),
-            "[empty: the tool succeeded and had nothing to say]",
+            "[empty: the tool succeeded and returned no content]",
         ),
         (ToolOutput::text("done"), "done"),
         (

@@ -122,15 +122,11 @@ async fn invalid_arguments_never_reach_the_tool_and_say_what_is_wrong() {
             ErrorClass::InvalidArguments,
             "at /times: expected a number of at least 1",
         ),
-        (
-            "{}",
-            ErrorClass::InvalidArguments,
-            "expected the property \"name\"",
-        ),
+        ("{}", ErrorClass::InvalidArguments, "`name` is missing"),
         (
             r#"{"nmae":"x"}"#,
             ErrorClass::InvalidArguments,
-            "also `nmae`",
+            "unknown `nmae`",
         ),
         (
             "[1]",
@@ -275,12 +271,12 @@ async fn a_success_without_anything_to_show_is_empty_and_never_silence() {
         (
             ToolOutput::default(),
             Disposition::Empty,
-            "[empty: the tool succeeded and had nothing to say]",
+            "[empty: the tool succeeded and returned no content]",
         ),
         (
             ToolOutput::text(""),
             Disposition::Empty,
-            "[empty: the tool succeeded and had nothing to say]",
+            "[empty: the tool succeeded and returned no content]",
         ),
         (
             ToolOutput::text("").with_summary("no file fits"),
@@ -309,7 +305,7 @@ async fn a_success_without_anything_to_show_is_empty_and_never_silence() {
                 ..ToolOutput::default()
             },
             Disposition::Empty,
-            "[partial: only part of the work was done; empty: the tool succeeded and had nothing to say]",
+            "[partial: only part of the work was done; empty: the tool succeeded and returned no content]",
         ),
     ] {
         let host = TestHost::with(MockNativeTool::named("demo.say").output(output)).await;

@@ -161,7 +161,7 @@ async fn strict_matching_takes_any_order_and_each_call_once() {
     assert!(
         again
             .message
-            .contains("recorded once, and that was answered already"),
+            .contains("recorded once, and every recorded answer is used"),
         "{}",
         again.message
     );
@@ -181,7 +181,7 @@ async fn strict_matching_takes_any_order_and_each_call_once() {
     );
     let other = ordered.call("nothing", json!({})).await.error.unwrap();
     assert!(
-        other.message.contains("call 1 is one of `a.value`"),
+        other.message.contains("call 1 is a call of `a.value`"),
         "{}",
         other.message
     );
@@ -502,7 +502,7 @@ async fn what_is_no_cassette_is_refused_with_the_reason() {
     let bad = json!({ "tool": "x", "took_ms": 0, "answer": { "outcome": "excellent" } });
     let text = json!({ "format": 1, "toolpost": "0", "sessions": [], "tools": [], "calls": [bad] })
         .to_string();
-    check(&text, "the answer of call 1 (`x`) is no result");
+    check(&text, "the answer of call 1 (`x`) is not a result");
     let mut cassette = TestHost::with(MockNativeTool::named("a.text"))
         .await
         .cassette()

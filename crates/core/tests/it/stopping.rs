@@ -365,7 +365,7 @@ async fn a_caller_that_stops_waiting_leaves_a_call_with_an_end() {
         body["result"]["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("the caller went away")
+            .contains("the caller disconnected")
     );
 }
 

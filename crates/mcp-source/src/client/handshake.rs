@@ -77,7 +77,7 @@ async fn discover(wire: &Arc<UpstreamWire>) -> Result<UpstreamDescription, McpRe
     let versions = answer["supportedVersions"].as_array();
     if !versions.is_some_and(|versions| versions.iter().any(|version| version == STATELESS)) {
         return Err(unreadable(format!(
-            "it does not speak {STATELESS}: {answer}"
+            "it does not support {STATELESS}: {answer}"
         )));
     }
     describe(true, answer["capabilities"].take())
@@ -93,7 +93,9 @@ async fn initialize(wire: &Arc<UpstreamWire>) -> Result<UpstreamDescription, Mcp
     let asked = wire.request("initialize", params, Map::new(), None, None);
     let mut answer = asked.await?;
     let Some(version) = answer["protocolVersion"].as_str() else {
-        return Err(unreadable(format!("it agrees to no revision: {answer}")));
+        return Err(unreadable(format!(
+            "its answer has no `protocolVersion`: {answer}"
+        )));
     };
     wire.agree(Some(version));
     match wire.send(HostMessage::initialized()).await {
@@ -107,7 +109,7 @@ async fn initialize(wire: &Arc<UpstreamWire>) -> Result<UpstreamDescription, Mcp
 
 fn describe(stateless: bool, capabilities: Value) -> Result<UpstreamDescription, McpRequestError> {
     let Value::Object(mut capabilities) = capabilities else {
-        return Err(unreadable("it does not say what it offers".to_owned()));
+        return Err(unreadable("its answer has no `capabilities`".to_owned()));
     };
     capabilities.retain(|_, capability| !capability.is_null());
     Ok(UpstreamDescription {
@@ -125,7 +127,7 @@ fn not_connected(wire: &UpstreamWire, step: &str, error: McpRequestError) -> Mcp
     let is_end = |why: &str| why == CLOSED || matches!(wire.transport, UpstreamTransport::Pipes(_));
     let why = match error {
         McpRequestError::Unauthorized(_) => {
-            return McpConnectError::Unauthorized("it wants a token (HTTP 401)".to_owned());
+            return McpConnectError::Unauthorized("it requires a token (HTTP 401)".to_owned());
         }
         McpRequestError::Remote { message, .. } => format!("it answered: {message}"),
         McpRequestError::Unreadable(why) => format!("unexpected server response: {why}"),

@@ -138,13 +138,13 @@ impl McpEndpoint {
             let Some(answer) = answer.and_then(UpstreamMessage::read) else {
                 let length = body.len();
                 return Err(odd(&format!(
-                    "its answer of {length} bytes (`{media}`) is no message"
+                    "its answer of {length} bytes (`{media}`) is not a message"
                 )));
             };
             // The body is complete, so the awaited answer cannot follow.
             if !matches!(&answer, UpstreamMessage::Answer { id: other, .. } if id_of(other) == Some(id))
             {
-                return Err(odd("it answers something that was not asked"));
+                return Err(odd("it answers another request"));
             }
             wire.route(self.without_bad_tools(answer, message), Some(id));
             return Ok(());

@@ -84,10 +84,10 @@ fn take_line(line: &Bytes, wire: &Arc<UpstreamWire>) {
         return;
     }
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        return wire.desk.nuisance("lines that are no JSON");
+        return wire.desk.nuisance("lines that are not JSON");
     };
     match UpstreamMessage::read(message) {
         Some(message) => wire.route(message, None),
-        None => wire.desk.nuisance("JSON that is no message"),
+        None => wire.desk.nuisance("JSON that is not a message"),
     }
 }

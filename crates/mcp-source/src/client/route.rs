@@ -55,11 +55,11 @@ impl UpstreamWire {
         let withdrawn = match self.desk.question(key.clone()) {
             UpstreamQuestionAdmission::New(withdrawn) => withdrawn,
             UpstreamQuestionAdmission::Twice => {
-                let kind = "questions under an id that waits for an answer";
+                let kind = "questions with an id that is still open";
                 return self.desk.nuisance(kind);
             }
             UpstreamQuestionAdmission::TooMuch => {
-                return self.desk.end("it asks too many things at the same time");
+                return self.desk.end("it has too many open questions");
             }
         };
         let wire = Arc::clone(self);
@@ -98,7 +98,7 @@ impl UpstreamWire {
         let Some((request, call)) =
             request.and_then(|request| Some((request, request.call.as_ref()?)))
         else {
-            let why = "it cannot be told which call this belongs to, so nobody can be asked";
+            let why = "the call that this request belongs to is unknown";
             return refuse(INVALID_REQUEST, why);
         };
         if let Value::Object(members) = &mut params {
@@ -139,7 +139,7 @@ fn route_notification(desk: &McpMessageRouter, method: &str, params: &Value) {
         }
         _ => match notice_of(method, params) {
             Some(notice) => desk.tell(notice),
-            None => desk.nuisance("notifications of a kind that is not known"),
+            None => desk.nuisance("notifications of an unknown kind"),
         },
     }
 }

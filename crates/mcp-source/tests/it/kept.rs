@@ -204,7 +204,7 @@ async fn calls_of_a_busy_server_ask_and_no_running_call_is_cut() {
             let answering = answer(&stage, Verdict::Deny { feedback: None });
             let (result, asked) =
                 tokio::join!(stage.used(&other, "fix__read", "notes.txt"), answering);
-            for part in ["`fix`", "started before", "idle"] {
+            for part in ["`fix`", "after the start", "idle"] {
                 assert!(asked.contains(part), "{asked}");
             }
             result
@@ -453,7 +453,7 @@ async fn where_nothing_can_keep_the_program_from_a_path_its_calls_ask() {
             health["message"]
                 .as_str()
                 .unwrap()
-                .contains("every call asks"),
+                .contains("every call needs approval"),
             "{health}"
         );
         stage

@@ -1,4 +1,4 @@
-//! Definitions are pinned: what changed is kept back until an operator accepts it.
+//! Definitions are pinned: what changed is held back until an operator accepts it.
 
 use std::{
     collections::HashMap,
@@ -76,7 +76,7 @@ async fn a_changed_definition_is_kept_back_until_it_is_accepted() {
         stage
             .problems()
             .join("\n")
-            .contains("`fix.echo` is kept back"),
+            .contains("`fix.echo` is held back"),
         "{:?}",
         stage.problems()
     );
@@ -92,7 +92,7 @@ async fn a_changed_definition_is_kept_back_until_it_is_accepted() {
         .accept("fix", Some(&id("fix.echo")), Some("another"))
         .await
         .unwrap_err();
-    assert!(other.reason.contains("changed again meanwhile"), "{other}");
+    assert!(other.reason.contains("changed again"), "{other}");
     let seen = Some(health.quarantined[1].digest.as_str());
     let accepted = stage
         .test
@@ -203,7 +203,7 @@ async fn accepted_definitions_outlive_the_host() {
         (second.tools(), second.starts()),
         (vec!["fix__echo".to_owned()], 0)
     );
-    // What is kept back is still told, although nothing was started.
+    // What is held back is still told, although nothing was started.
     assert_eq!(second.health().quarantined.len(), 10);
     // And can be accepted as it was shown.
     second
@@ -275,7 +275,7 @@ impl PinStore for DamagedPins {
             false => Err(PinStoreError {
                 origin: source.to_owned(),
                 attempt: "read",
-                reason: "`fix.json` is damaged; look at it, then mend or delete it".to_owned(),
+                reason: "`fix.json` is damaged; check it, then repair or delete it".to_owned(),
             }),
         }
     }
@@ -303,7 +303,7 @@ async fn damaged_pins_need_a_person_and_are_not_written_over() {
         assert_eq!(codes, ["setup_required"], "{start:?}");
         let health = stage.health();
         assert_eq!(health.state, SourceState::Failing, "{health:?}");
-        assert!(health.message.unwrap().contains("mend or delete it"));
+        assert!(health.message.unwrap().contains("repair or delete it"));
         let refused = stage
             .test
             .host

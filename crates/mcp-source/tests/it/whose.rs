@@ -51,7 +51,7 @@ async fn what_a_stopped_call_says_reaches_no_other_session() {
         told["message"]
             .as_str()
             .unwrap()
-            .contains("which call this belongs to"),
+            .contains("the call that this request belongs to"),
         "{told}"
     );
     let strange = |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "words of another");
@@ -60,7 +60,10 @@ async fn what_a_stopped_call_says_reaches_no_other_session() {
     let mut asks = stage.test.request("fix__ask", json!({}));
     asks.delivery.caller = Some(Arc::new(Person(json!({ "action": "accept" }))));
     let asked = stage.test.host.call(asks).await.result().model_text();
-    assert!(asked.contains("which call this belongs to"), "{asked}");
+    assert!(
+        asked.contains("the call that this request belongs to"),
+        "{asked}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

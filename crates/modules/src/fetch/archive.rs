@@ -44,7 +44,7 @@ pub(super) enum ArchiveError {
     Io(#[from] io::Error),
     #[error("the archive holds more than {MOST_ENTRIES} files")]
     TooMany,
-    #[error("what is in the archive is larger than {} MiB", UNPACKED_BYTES >> 20)]
+    #[error("the unpacked archive is larger than {} MiB", UNPACKED_BYTES >> 20)]
     Bomb,
     #[error("the archive holds `{0}`, which would lie outside of its folder")]
     Outside(String),
@@ -120,7 +120,7 @@ impl ArchiveDownload {
         };
         let file = File::open_ambient(path, ambient_authority()).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
-            return Err(unreadable(io::Error::other("it is no file")));
+            return Err(unreadable(io::Error::other("it is not a file")));
         }
         let mut file = file.take(ARCHIVE_BYTES + 1);
         let mut buffer = vec![0; 64 << 10];

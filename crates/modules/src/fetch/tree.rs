@@ -20,7 +20,7 @@ pub(crate) enum TreeError {
     TooMany,
     #[error("it holds more than {} MiB", MOST_BYTES >> 20)]
     TooLarge,
-    #[error("its folders lie too deep in one another")]
+    #[error("its folders are nested too deeply")]
     TooDeep,
     #[error("`{0}` is neither a file nor a folder")]
     Odd(String),

@@ -163,7 +163,7 @@ impl GrpcChannel {
     }
 
     async fn open(&self) -> io::Result<GrpcConnection> {
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nobody answered in time");
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
         let stream = timeout(CONNECT, TcpStream::connect(self.endpoint.address()))
             .await
             .map_err(late)??;

@@ -32,8 +32,7 @@ pub(super) fn declare(
     let (parameters, broken) = match parameters(&spec.parameters_json) {
         Ok(parameters) => (parameters, None),
         Err(why) => {
-            let message =
-                format!("the schema of its input is broken, any object is taken instead: {why}");
+            let message = format!("its input schema is invalid, so any object is accepted: {why}");
             (Map::new(), Some(problem(module, "invalid_schema", message)))
         }
     };

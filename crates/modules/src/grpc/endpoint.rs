@@ -22,16 +22,16 @@ pub(super) struct GrpcEndpoint {
 pub(super) enum EndpointError {
     #[error("the endpoint `{0}` is neither `host:port` nor `http://host:port`")]
     Form(String),
-    #[error("the endpoint `{0}` names no port")]
+    #[error("the endpoint `{0}` has no port")]
     NoPort(String),
     #[error(
-        "the endpoint `{0}` asks for TLS, which this host does not speak with gRPC services\nhint: use \
-         `http://host:port` to a local service or a local proxy that speaks TLS with the other machine"
+        "the endpoint `{0}` requires TLS, which this host does not support for gRPC services\nhint: use \
+         `http://host:port` of a local service, or of a local proxy that connects to the other machine with TLS"
     )]
     Tls(String),
     #[error("the endpoint `{0}` holds a user name or a password")]
     Credentials(String),
-    #[error("the endpoint has a path, and gRPC has none: give `http://{0}`")]
+    #[error("the endpoint has a path, and gRPC has none: write `http://{0}`")]
     Path(String),
 }
 

@@ -55,10 +55,10 @@ fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<VerbatimJson
     let is_json = kind.is_empty() || kind == "application/json" || kind.ends_with("+json");
     let Ok(text) = std::str::from_utf8(&answer.output) else {
         let message = format!(
-            "the service answered with {} bytes of {}, which is neither JSON nor text; the work itself may be done",
+            "the service answered with {} bytes of {}, which is neither JSON nor text; the call may have taken effect",
             answer.output.len(),
             if kind.is_empty() {
-                "no stated kind".to_owned()
+                "no stated type".to_owned()
             } else {
                 format!("`{}`", shortened(&kind))
             },
@@ -68,14 +68,14 @@ fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<VerbatimJson
     if !is_json {
         if !kind.starts_with("text/") {
             odd(format!(
-                "the output is `{}`, and is taken for text",
+                "the output is `{}` and is treated as text",
                 shortened(&kind)
             ));
         }
         return Ok(VerbatimJson::from(Value::String(text.to_owned())));
     }
     VerbatimJson::parse(text).or_else(|error| {
-        odd(format!("the output is {error}; it is taken for text"));
+        odd(format!("the output is {error}; it is treated as text"));
         Ok(VerbatimJson::from(Value::String(text.to_owned())))
     })
 }
@@ -97,9 +97,9 @@ fn pieces(blocks: Vec<GrpcContentBlock>, odd: &dyn Fn(String)) -> Vec<ContentBlo
 
 fn piece(block: GrpcContentBlock) -> Result<ContentBlock, String> {
     if block.visibility != 0 {
-        return Err("it has a visibility, which blocks of results have not".to_owned());
+        return Err("blocks of results cannot have a visibility".to_owned());
     }
-    let not_here = |name: &str| Err(format!("it is a `{name}`, which results do not have"));
+    let not_here = |name: &str| Err(format!("results cannot have a `{name}`"));
     match block.piece {
         Some(GrpcBlockContent::Text(text)) => Ok(ContentBlock::Text(text.text)),
         Some(GrpcBlockContent::Image(image)) if image.source_json.is_empty() => {
@@ -109,13 +109,13 @@ fn piece(block: GrpcContentBlock) -> Result<ContentBlock, String> {
             }
         }
         Some(GrpcBlockContent::Image(_)) => {
-            Err("it is an image that lies somewhere else (`source_json`)".to_owned())
+            Err("images by reference (`source_json`) are not supported".to_owned())
         }
         Some(GrpcBlockContent::Thinking(_)) => not_here("thinking_block"),
         Some(GrpcBlockContent::RedactedThinking(_)) => not_here("redacted_thinking_block"),
         Some(GrpcBlockContent::ToolCall(_)) => not_here("tool_call_block"),
         Some(GrpcBlockContent::ToolResult(_)) => not_here("tool_result_block"),
         Some(GrpcBlockContent::Reasoning(_)) => not_here("reasoning_block"),
-        None => Err("it is empty, or of a kind that nobody knows".to_owned()),
+        None => Err("it is empty, or its type is unknown".to_owned()),
     }
 }

@@ -141,7 +141,7 @@ impl GrpcService {
             GrpcServiceRoute::Service(connection) => connection.live().await.map_err(|error| {
                 ToolFailure::of(ErrorClass::DependencyUnavailable, error.to_string())
                     .code("not_sent")
-                    .hint("start the service; the tool comes back by itself once it answers")
+                    .hint("start the service; the tool is available again once it answers")
                     .untouched()
             }),
             GrpcServiceRoute::Program(sidecar) => sidecar.live().await,
@@ -190,7 +190,7 @@ impl GrpcService {
             Ok(answer) if answer.success => {}
             Ok(answer) => {
                 let why = shortened(&answer.error);
-                let message = format!("{} refuses to be mounted: {why}", self.label);
+                let message = format!("{} refused the mount: {why}", self.label);
                 return Err(ToolFailure::of(ErrorClass::SetupRequired, message)
                     .code("mount_refused")
                     .untouched());
@@ -199,7 +199,7 @@ impl GrpcService {
             Err(error) if error.status.code() == Code::Unimplemented => {
                 if !self.config.is_empty() {
                     self.tell(SourceNotice::Log(format!(
-                        "{} has no `ModuleLifecycle.Mount`, so the configuration of `{}` does not reach it",
+                        "{} has no `ModuleLifecycle.Mount`, so the configuration of `{}` is ignored",
                         self.label, self.module
                     )));
                 }

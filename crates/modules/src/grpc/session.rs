@@ -71,7 +71,7 @@ impl GrpcSession {
         let limit = self.service.settings.request_bytes.saturating_sub(AROUND);
         if input.len() > limit {
             let message = format!(
-                "the arguments are {} bytes, and {} takes {limit} at most",
+                "the arguments are {} bytes, and {} accepts at most {limit}",
                 input.len(),
                 self.service.label
             );

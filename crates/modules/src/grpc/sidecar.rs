@@ -118,7 +118,7 @@ impl GrpcSidecar {
     pub(super) async fn live(&self) -> Result<GrpcConnection, ToolFailure> {
         let running = self.running().await?;
         running.connection.live().await.map_err(|error| {
-            let message = format!("the module's program runs and does not answer: {error}");
+            let message = format!("the module's program runs but does not answer: {error}");
             ToolFailure::of(ErrorClass::DependencyUnavailable, message)
                 .code("not_sent")
                 .untouched()
@@ -140,7 +140,7 @@ impl GrpcSidecar {
         {
             if wait > REST {
                 let message = format!(
-                    "the module's program died {} times in a row, and rests",
+                    "the module's program ended {} times in a row, and restarts later",
                     state.deaths
                 );
                 let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -244,11 +244,13 @@ impl GrpcSidecar {
         words: &LastWords,
     ) -> ToolFailure {
         let why = match first {
-            FirstWord::Ready(other) => format!("it says `READY:{other}` and was given port {port}"),
-            FirstWord::Error(text) => format!("it says `ERROR:{text}`"),
+            FirstWord::Ready(other) => {
+                format!("it printed `READY:{other}` instead of `READY:{port}`")
+            }
+            FirstWord::Error(text) => format!("it printed `ERROR:{text}`"),
             FirstWord::Silence => {
                 format!(
-                    "it did not say `READY:{port}` within {} seconds",
+                    "it did not print `READY:{port}` within {} seconds",
                     READY.as_secs()
                 )
             }
@@ -383,7 +385,7 @@ fn described(ended: CommandExit) -> String {
         _ if ended.out_of_memory => "out of memory".to_owned(),
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "nobody knows how".to_owned(),
+        (None, None) => "cause unknown".to_owned(),
     }
 }
 
@@ -452,7 +454,7 @@ impl LastWords {
         let text = String::from_utf8_lossy(&bytes);
         match text.trim() {
             "" => String::new(),
-            text => format!("; it last wrote: {text}"),
+            text => format!("; its last output: {text}"),
         }
     }
 }

@@ -70,14 +70,14 @@ fn broken(status: &Status, service: &str, unsent: bool) -> ToolFailure {
     match unsent {
         true => {
             let message =
-                format!("the connection to {service} was gone before the call was sent: {why}");
+                format!("the connection to {service} was lost before the call was sent: {why}");
             ToolFailure::of(ErrorClass::DependencyUnavailable, message)
                 .code("not_sent")
                 .untouched()
         }
         false => {
             let message = format!(
-                "the connection to {service} broke while it was at work, and nobody knows how far it got: {why}"
+                "the connection to {service} broke during the call, which may have taken effect: {why}"
             );
             ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("connection_lost")
         }

@@ -15,22 +15,22 @@ const FETCHED: [&str; 4] = ["https", "http", "git+https", "git+ssh"];
 /// Why a requirement is not passed to an installer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequirementError {
-    #[error("the dependency `{0}` names no package")]
+    #[error("the dependency `{0}` does not name a package")]
     NoName(String),
     #[error("the dependency `{0}` is not of the form `name`, `name >= 1` or `name @ https://…`")]
     Form(String),
     #[error(
-        "the dependency `{0}` would be read from this machine by a way that is closed to modules\n\
+        "the dependency `{0}` has an address that modules may not use\n\
          hint: write `name @ file:///…`, with the path of a wheel or source archive in the module's own folder"
     )]
     Address(String),
     #[error(
-        "the dependency `{0}` is no file of a package: only wheels and source archives can be taken from this machine"
+        "the dependency `{0}` is not a wheel or a source archive; other local files cannot be installed"
     )]
     NoArchive(String),
     #[error(
-        "the dependency `{0}` lies outside of the module's own folder, and nobody opened it for modules\n\
-         hint: put its folder under `amplifier.readable`"
+        "the dependency `{0}` is outside of the module's own folder\n\
+         hint: add its folder to `amplifier.readable`"
     )]
     Outside(String),
 }

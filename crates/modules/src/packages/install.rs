@@ -71,7 +71,7 @@ impl<'a> Installer<'a> {
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<(Vec<String>, InstallFailures), RunError> {
         progress(ModuleSetupProgress::Step(format!(
-            "making an environment with Python {}",
+            "creating an environment with Python {}",
             self.python.version()
         )));
         self.make(progress).await?;
@@ -120,7 +120,7 @@ impl<'a> Installer<'a> {
         let mut failed = InstallFailures::new();
         for needs in wanting {
             progress(ModuleSetupProgress::Step(format!(
-                "installing what `{}` needs",
+                "installing the packages of `{}`",
                 needs.module.id
             )));
             // The requirements of the earlier modules are part of each list. An installer resolves only the list that
@@ -131,7 +131,7 @@ impl<'a> Installer<'a> {
                 Ok(()) => *taken = with,
                 Err(error) => {
                     let message = format!(
-                        "{} cannot be installed: {error}\nhint: `toolpost modules fetch` tries again",
+                        "{} cannot be installed: {error}\nhint: try again with `toolpost modules fetch`",
                         needs.subject()
                     );
                     failed.push((needs.module.id.as_str().to_owned(), message));
@@ -286,7 +286,7 @@ pub(super) fn look(dir: &Dir, inside: &str) -> io::Result<String> {
 
 fn look_into(dir: &Dir, hasher: &mut Sha256, depth: usize) -> io::Result<()> {
     if depth > 64 {
-        return Err(io::Error::other("folders lie too deep in one another"));
+        return Err(io::Error::other("the folders are nested too deeply"));
     }
     let names = dir.entries()?.map(|entry| Ok(entry?.file_name()));
     let mut names = names.collect::<io::Result<Vec<_>>>()?;

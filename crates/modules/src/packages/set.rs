@@ -85,8 +85,8 @@ impl RequirementSet<'_> {
             return Ok(match before {
                 EarlierEnvironment::Good(made) | EarlierEnvironment::WithFailures(made) => made,
                 EarlierEnvironment::Nothing => EnvironmentBuild::Nothing {
-                    why: "are not installed, and nothing may be fetched\n\
-                          hint: `toolpost modules fetch` installs them"
+                    why: "are not installed, and fetching is off\n\
+                          hint: run `toolpost modules fetch`"
                         .to_owned(),
                 },
             });
@@ -240,8 +240,8 @@ enum EarlierEnvironment {
 
 fn changed(folder: &Path) -> String {
     format!(
-        "the environment of its packages, `{}`, is not what was installed: somebody changed it, or the disk did\n\
-         hint: `toolpost modules update` makes it anew",
+        "the environment of its packages, `{}`, changed since it was installed\n\
+         hint: rebuild it with `toolpost modules update`",
         folder.display()
     )
 }

@@ -78,7 +78,7 @@ pub(super) async fn mounted_for(
     tokio::select! {
         mounted = seat.mounted(set) => mounted,
         () = context.canceled() => {
-            let message = "the call was told to stop while its module was being mounted";
+            let message = "the call was canceled while its module was being mounted";
             Err(ToolFailure::of(ErrorClass::Canceled, message).untouched())
         }
     }
@@ -112,11 +112,11 @@ fn place_of(
         Err(ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched())
     };
     let Some(place) = own.places.get(tool).or_else(|| all.places.get(tool)) else {
-        return unavailable(format!("`{tool}` is not offered by its module any more"));
+        return unavailable(format!("`{tool}` is no longer offered by its module"));
     };
     match own.failure_of(&place.module) {
         Some(failure) if !own.places.contains_key(tool) => unavailable(format!(
-            "`{}` is not there in this session: {}",
+            "`{}` is not available in this session: {}",
             place.module, failure.message
         )),
         Some(_) | None => Ok(place.clone()),
@@ -133,7 +133,7 @@ pub(super) struct RunningBridgeRequest {
 impl RunningBridgeRequest {
     async fn until_answered(&mut self, context: &CallContext) -> Result<Vec<u8>, ToolFailure> {
         let Some(pending) = &mut self.pending else {
-            return Err(ToolFailure::new("it was sent nowhere"));
+            return Err(ToolFailure::new("the request was not sent"));
         };
         tokio::select! {
             biased;
@@ -144,7 +144,7 @@ impl RunningBridgeRequest {
             () = context.canceled() => {}
         }
         let Some(pending) = self.pending.take() else {
-            return Err(ToolFailure::new("it was sent nowhere"));
+            return Err(ToolFailure::new("the request was not sent"));
         };
         // In a task of its own, so that the stop completes even if this future is dropped.
         let stopping = tokio::spawn(stop(Arc::clone(&self.bridge), pending, self.what.clone()));
@@ -157,7 +157,7 @@ impl RunningBridgeRequest {
     /// Waits for the answer, for callers that can be canceled only by a drop.
     pub(super) async fn answered(&mut self) -> Result<Vec<u8>, NoAnswer> {
         let Some(pending) = &mut self.pending else {
-            return Err(NoAnswer::Unreadable("it was sent nowhere".to_owned()));
+            return Err(NoAnswer::Unreadable("the request was not sent".to_owned()));
         };
         let line = pending.line().await;
         self.pending = None;
@@ -198,9 +198,9 @@ async fn stop(
     // Python code that blocks its thread cannot be interrupted from outside, so only the end of the process keeps the
     // deadline. The other calls in this process fail with it; the sessions are mounted anew at their next call.
     bridge
-        .kill(format!("`{what}` did not stop when it was told to"))
+        .kill(format!("`{what}` did not stop when it was canceled"))
         .await;
-    let message = "it did not stop when it was told to, and the process of its module was ended";
+    let message = "it did not stop when it was canceled, so the process of its module was ended";
     Err(ToolFailure::of(ErrorClass::Canceled, message).code("module_process_ended"))
 }
 
@@ -276,7 +276,7 @@ impl OversizedBridgeResult<'_> {
             Err(why) => {
                 context.log(
                     LogLevel::Warn,
-                    format!("the whole of the result is not kept: {why}"),
+                    format!("the whole result is not kept: {why}"),
                 );
                 None
             }
@@ -364,10 +364,10 @@ fn truncation(cut: &BridgeResultTruncation, kept: Option<&ArtifactRef>) -> Trunc
         ..
     } = *cut;
     let came = match content {
-        0 => format!("the first {} of {} came", bytes(shown), bytes(total)),
+        0 => format!("the first {} of {} are shown", bytes(shown), bytes(total)),
         pieces => {
             format!(
-                "of {} came {} of text and none of its {pieces} other pieces",
+                "of {}, {} of text are shown and none of the {pieces} other content blocks",
                 bytes(total),
                 bytes(shown)
             )

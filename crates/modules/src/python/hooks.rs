@@ -87,7 +87,7 @@ impl PythonDesk {
         let listing = self.set.listing();
         let gone = listing.blind.iter().map(|failure| {
             let text = format!(
-                "the hook module `{}` is not there: {}",
+                "the hook module `{}` is not available: {}",
                 failure.module, failure.message
             );
             (
@@ -102,7 +102,7 @@ impl PythonDesk {
         let declined = declined.map(|module| {
             (
                 module.as_str(),
-                format!("the hook module `{module}` declined, and is named as a guard"),
+                format!("the hook module `{module}` declined, but is configured as a guard"),
             )
         });
         self.failed(event, gone.chain(declined))
@@ -141,7 +141,7 @@ impl PythonDesk {
             .filter_map(|module| match own.failure_of(module) {
                 Some(failure) => {
                     let why = format!(
-                        "the hook module `{module}` is not there: {}",
+                        "the hook module `{module}` is not available: {}",
                         failure.message
                     );
                     Some((module.as_str(), why))
@@ -149,7 +149,7 @@ impl PythonDesk {
                 None if asked.contains(module) => None,
                 None => {
                     let why =
-                        format!("the module `{module}` has no handler for `{event}` any more");
+                        format!("the module `{module}` no longer has a handler for `{event}`");
                     Some((module.as_str(), why))
                 }
             });

@@ -315,12 +315,12 @@ fn reason(word: &str) -> LoadReason {
 
 /// The declaration of the tool that asks an operator on behalf of a module.
 pub(super) fn ask_declaration(id: ToolId) -> Declaration {
-    let about = "Asks the operator a question on behalf of a module; an approval is a yes";
+    let about = "Asks the operator a question on behalf of a module; an approval means yes";
     let mut declaration = Declaration::new(id, about);
     declaration.input.schema = Arc::new(json!({
         "type": "object",
         "properties": {
-            "question": { "type": "string", "description": "What is to be decided" },
+            "question": { "type": "string", "description": "The question for the operator" },
             "options": { "type": "array", "items": { "type": "string" } },
         },
         "required": ["question"],

@@ -65,7 +65,7 @@ impl ModuleSet {
         for (place, message) in &mounted.listing.late {
             given_up
                 .reasons
-                .insert(*place, format!("{message}, and it is not tried again"));
+                .insert(*place, format!("{message}; the host does not try again"));
         }
         Ok(mounted)
     }

@@ -161,7 +161,7 @@ pub(super) async fn dispatch(
         [] => {
             return Err(ToolFailure::of(
                 ErrorClass::DependencyUnavailable,
-                "no plugin takes this message any more",
+                "no plugin accepts this message any more",
             ));
         }
         [first, ..] if first.exclusive => &takers[..1],
@@ -218,7 +218,7 @@ pub(super) async fn dispatch(
 fn response_of(result: &ToolResult) -> Option<Value> {
     match &result.error {
         None if result.structured_content.is_none() && result.persistence.is_some() => {
-            let text = "the answer is longer than the operator lets be sent";
+            let text = "the answer exceeds the operator's size limit";
             Some(error_message(ErrorClass::ResultTooLarge, None, text))
         }
         None => result.structured_content.clone(),
@@ -429,7 +429,7 @@ pub(super) fn with_extras(
                 shown,
                 total: None,
                 unit: "bytes".to_owned(),
-                hint: Some("the tool cut its own result".to_owned()),
+                hint: Some("the tool truncated its own result".to_owned()),
                 artifact: None,
             });
             Ok(ToolOutput {

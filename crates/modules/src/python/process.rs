@@ -218,7 +218,7 @@ impl PendingBridgeAnswer {
         match (&mut self.answer).await {
             Ok(Ok(line)) => Ok(line),
             Ok(Err(gone)) => Err(NoAnswer::Gone(gone)),
-            Err(_) => Err(NoAnswer::Unreadable("the request was forgotten".to_owned())),
+            Err(_) => Err(NoAnswer::Unreadable("the request was dropped".to_owned())),
         }
     }
 }
@@ -269,7 +269,7 @@ impl BridgeExit {
             Some(CommandExit {
                 out_of_memory: true,
                 ..
-            }) => "it ran out of memory".to_owned(),
+            }) => "out of memory".to_owned(),
             Some(CommandExit {
                 code: Some(code), ..
             }) => format!("exit code {code}"),
@@ -277,13 +277,13 @@ impl BridgeExit {
                 signal: Some(signal),
                 ..
             }) => format!("signal {signal}"),
-            Some(CommandExit { .. }) | None => "nobody knows how".to_owned(),
+            Some(CommandExit { .. }) | None => "cause unknown".to_owned(),
         };
         let words = self.last_words.trim();
         let words = if words.is_empty() {
             String::new()
         } else {
-            format!("; it last wrote:\n{words}")
+            format!("; its last output:\n{words}")
         };
         format!("the process of the Python modules ended: {how}{words}")
     }
@@ -294,7 +294,7 @@ impl NoAnswer {
     pub(super) fn into_failure(self) -> ToolFailure {
         match self {
             Self::Gone(gone) => ToolFailure::new(gone.told()).code("module_process_ended").hint(
-                "the process is started anew for the next call; what this call did until then is not known",
+                "check the effects of this call before you repeat it; the next call starts a new process",
             ),
             Self::Unreadable(why) => {
                 ToolFailure::new(format!("the answer of the module cannot be read: {why}"))

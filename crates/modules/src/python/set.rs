@@ -425,7 +425,7 @@ impl ModuleSet {
         let of_session = || self.seats.lock().values().find_map(|seat| seat.current());
         let Some(SessionMount { bridge, mount, .. }) = spare.or_else(of_session) else {
             return Err(ToolFailure::new(
-                "there is no mount to look at: the modules are not running",
+                "the modules are not running, so there is no mount to inspect",
             ));
         };
         let answer = bridge

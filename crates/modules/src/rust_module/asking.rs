@@ -65,13 +65,13 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
         .iter()
         .filter(|(module, kind)| *kind == ModuleKind::Hook && standings.is_named_guard(module));
     if let Some((module, _)) = declined.into_iter().next() {
-        let text = format!("the hook module `{module}` declined, and is named as a guard");
+        let text = format!("the hook module `{module}` declined, but is configured as a guard");
         return Some(HookResult::deny(text));
     }
     let mut asked = None;
     for failure in hooks {
         let text = format!(
-            "the hook module `{}` is not there: {}",
+            "the hook module `{}` is not available: {}",
             failure.module, failure.message
         );
         match standings.of(Some(&failure.module), event) {

@@ -61,7 +61,7 @@ impl MountedSet {
                     continue;
                 }
                 Ok(Ok(Ok(MountState::Declined))) if set.mounted_hooks.lock().contains(id) => {
-                    "it declined, and was mounted for an earlier session".to_owned()
+                    "it declined, but was mounted for an earlier session".to_owned()
                 }
                 Ok(Ok(Ok(MountState::Declined))) => {
                     declined.push((id.clone(), *kind));

@@ -135,7 +135,7 @@ impl RustModuleMounts {
         for task in ending {
             match task.await {
                 Ok(failed) => failures.extend(failed),
-                Err(error) => failures.push(format!("a cleanup did not come to its end: {error}")),
+                Err(error) => failures.push(format!("a cleanup did not finish: {error}")),
             }
         }
         if let Some(set) = self.first.get().filter(|_| unused) {

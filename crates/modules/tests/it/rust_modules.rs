@@ -141,7 +141,7 @@ async fn the_good_ones_serve_and_the_others_are_told() {
         "`tool-failing` is not available: no key",
         "the tool name `one` is taken by the module `tool-good`",
         "it panicked while it was mounted",
-        "the schema of its tool `broken schema` is broken",
+        "the schema of its tool `broken schema` is invalid",
     ] {
         assert!(told.contains(part), "{part}\nin {told}");
     }

@@ -38,15 +38,15 @@ pub(super) struct CodeWorkerConnection {
 /// Why a run ended before its code did.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CodeConversationError {
-    #[error("the process that ran the code ended")]
+    #[error("the code worker ended")]
     Gone,
-    #[error("the wire to the process that ran the code broke")]
+    #[error("the connection to the code worker broke")]
     Io(#[source] io::Error),
-    #[error("the process that ran the code sent {0}")]
+    #[error("the code worker sent {0}")]
     Frame(#[source] FrameError),
-    #[error("the process that ran the code sent {0}")]
+    #[error("the code worker sent {0}")]
     Nonsense(&'static str),
-    #[error("the process that should run the code cannot be confined: {0}")]
+    #[error("the code worker cannot be confined: {0}")]
     Unfit(String),
 }
 
@@ -84,7 +84,7 @@ impl CodeWorkerConnection {
             | CodeWorkerFrame::Call { .. }
             | CodeWorkerFrame::Ended { .. } => {
                 return Err(CodeConversationError::Nonsense(
-                    "something else before it said that it is ready",
+                    "another message before its greeting",
                 ));
             }
         }
@@ -96,8 +96,7 @@ impl CodeWorkerConnection {
         let sent = self.queue(&CodeHostFrame::Answer { id, answer });
         let sent = match sent {
             Err(FrameError::TooLong { size, limit }) => {
-                let message =
-                    format!("the result has {size} bytes, and code is given {limit} at most");
+                let message = format!("the result has {size} bytes, the limit for code is {limit}");
                 let answer = CodeRequestAnswer::Raise {
                     kind: PythonException::Value,
                     message,
@@ -203,9 +202,7 @@ impl CodeRunConversation {
                     return Ok(ending);
                 }
                 CodeWorkerFrame::Ready | CodeWorkerFrame::Unfit { .. } => {
-                    return Err(CodeConversationError::Nonsense(
-                        "its greeting a second time",
-                    ));
+                    return Err(CodeConversationError::Nonsense("its greeting twice"));
                 }
             };
             if let Some((id, answer)) = answered {
@@ -217,7 +214,7 @@ impl CodeRunConversation {
     fn print(&mut self, text: &str) -> Result<(), CodeConversationError> {
         if self.printed.len() + text.len() > self.printed_bytes {
             return Err(CodeConversationError::Nonsense(
-                "more printed text than it may",
+                "more printed text than allowed",
             ));
         }
         self.printed.push_str(text);

@@ -180,9 +180,9 @@ pub(super) struct UncaughtException {
 /// Why bytes are not a frame.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
-    #[error("a frame of {size} bytes, and the limit is {limit}")]
+    #[error("a frame of {size} bytes, the limit is {limit}")]
     TooLong { size: usize, limit: usize },
-    #[error("a frame that is not what was agreed on")]
+    #[error("an invalid frame")]
     Unreadable(#[source] serde_json::Error),
 }
 

@@ -143,7 +143,7 @@ impl InnerCalls {
                     name.escape_debug()
                 );
                 Err(ToolFailure::invalid(message)
-                    .hint("leave `tools` out to see what there is, or name others"))
+                    .hint("leave `tools` out to get all tools for code, or name others"))
             }
             None => Ok(()),
         }

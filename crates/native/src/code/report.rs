@@ -77,7 +77,7 @@ pub(super) fn ended(
         shown: talk.printed.len() as u64,
         total: Some(talk.printed.len() as u64 + talk.unprinted),
         unit: "bytes".to_owned(),
-        hint: Some("print less, or give back a value".to_owned()),
+        hint: Some("print less, or return a value".to_owned()),
         artifact: None,
     });
     let calls = talk.calls.records().to_vec();
@@ -108,7 +108,7 @@ pub(super) fn ended(
 fn text_of(talk: &CodeRunConversation, json: Option<&Value>, repr: &str) -> String {
     let mut text = printed_of(talk);
     match json {
-        Some(Value::Null) if text.is_empty() => text.push_str("the code ran and gave nothing back"),
+        Some(Value::Null) if text.is_empty() => text.push_str("the code ran and returned nothing"),
         Some(Value::Null) => {}
         // Text of several lines is shown as it is.
         Some(Value::String(value)) if value.contains('\n') => {
@@ -173,7 +173,7 @@ fn raise(raised: &UncaughtException, talk: &CodeRunConversation, seconds: f64) -
 }
 
 const MEMORY_HINT: &str =
-    "keep less at once: filter and count as you go, and drop what is done with";
+    "hold less data at once: filter and count as you go, and drop values after use";
 const SUBSET_HINT: &str = "the embedded interpreter has no generators, no class inheritance and few modules; \
     `language: \"python3\"` is full Python in the sandbox";
 
@@ -201,10 +201,10 @@ fn hint_of(raised: &UncaughtException, talk: &CodeRunConversation) -> Option<Str
 /// The failure of a run that was ended.
 pub(super) fn failed(stop: &CodeStopReason, talk: &CodeRunConversation) -> ToolFailure {
     let failure = match stop {
-        CodeStopReason::NotStarted(error) => ToolFailure::new(format!(
-            "the process for the code cannot be started: {error}"
-        ))
-        .code("worker_failed"),
+        CodeStopReason::NotStarted(error) => {
+            ToolFailure::new(format!("the code worker cannot be started: {error}"))
+                .code("worker_failed")
+        }
         CodeStopReason::TimedOut { seconds } => ToolFailure::of(
             ErrorClass::Timeout,
             format!("the code was stopped at its limit of {seconds} s"),
@@ -215,12 +215,12 @@ pub(super) fn failed(stop: &CodeStopReason, talk: &CodeRunConversation) -> ToolF
             ToolFailure::of(ErrorClass::Canceled, "the code was stopped before its end")
         }
         CodeStopReason::Died(WorkerDeath::OutOfMemory) => {
-            ToolFailure::new("the code used up its memory, and was ended")
+            ToolFailure::new("the code reached its memory limit and was ended")
                 .code("out_of_memory")
                 .hint(MEMORY_HINT)
         }
         CodeStopReason::Died(WorkerDeath::StackOverflow) => {
-            ToolFailure::new("the code nested too deeply, and was ended").code("stack_overflow")
+            ToolFailure::new("the code nested too deeply and was ended").code("stack_overflow")
         }
         CodeStopReason::Exited(CommandExit {
             code: Some(code), ..

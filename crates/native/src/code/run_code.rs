@@ -200,7 +200,7 @@ impl Tool for RunCode {
         if arguments.code.trim().is_empty() {
             return Err(InputRefusal::invalid(
                 "/code",
-                "there is no code; give the lines to run",
+                "the code is empty; give the lines to run",
             ));
         }
         if arguments.code.len() > CODE_BYTES {
@@ -226,7 +226,8 @@ impl Tool for RunCode {
         }
         if arguments.language == CodeLanguage::Python3 {
             if !self.code.settings.python3 {
-                let message = "the operator lets code run in the embedded interpreter only (setting `code.python3`)";
+                let message =
+                    "the operator allows only the embedded interpreter (setting `code.python3`)";
                 return Err(InputRefusal {
                     class: ErrorClass::PolicyBlocked,
                     ..InputRefusal::invalid("/language", message)

@@ -21,7 +21,7 @@ pub enum CommandProblem {
     #[error(transparent)]
     Name(ToolIdError),
     /// The name has characters that some models cannot call.
-    #[error("a name has letters, digits, `_` and `-`, at most 64 of them")]
+    #[error("a name can have up to 64 letters, digits, `_` and `-`")]
     NameForm,
     /// The command is empty.
     #[error("`argv` is empty; it begins with the program to run")]
@@ -55,7 +55,7 @@ pub enum CommandProblem {
         name: String,
     },
     /// A parameter with a name that templates cannot contain.
-    #[error("`{name}` is not a name for a parameter; letters, digits and `_` make one")]
+    #[error("`{name}` is not a name for a parameter; use letters, digits and `_`")]
     ParameterName {
         /// Its name.
         name: String,
@@ -81,7 +81,7 @@ pub enum CommandProblem {
         name: String,
     },
     /// A pattern that is not a regular expression.
-    #[error("the pattern of `{name}` is no regular expression")]
+    #[error("the pattern of `{name}` is not a regular expression")]
     Pattern {
         /// The parameter.
         name: String,
@@ -96,6 +96,6 @@ pub enum CommandProblem {
     #[error(transparent)]
     Environment(EnvironmentRefusal),
     /// No exit code means success.
-    #[error("there is no exit code that means success")]
+    #[error("no exit code means success")]
     NoSuccess,
 }

@@ -108,7 +108,7 @@ impl FinishedCommandRun<'_> {
             );
             let failure = ToolFailure::new(message).code("output_too_large");
             return Err(self
-                .unreadable(failure.hint("the operator's setting is `max_output` of the command"))
+                .unreadable(failure.hint("the operator can raise `max_output` of the command"))
                 .await?);
         }
         match serde_json::from_slice::<Value>(&log.read(0, most).await?.bytes) {

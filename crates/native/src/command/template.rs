@@ -29,9 +29,7 @@ impl ArgumentTemplate {
         }
         if let Some((name, text)) = conditional(written) {
             if text.contains(['{', '}']) {
-                return Err(problem(
-                    "what stands after the `?` is fixed and has no braces",
-                ));
+                return Err(problem("the text after the `?` cannot contain braces"));
             }
             return Ok(Self {
                 condition: Some(name.to_owned()),
@@ -51,15 +49,15 @@ impl ArgumentTemplate {
             }
             let inside = rest
                 .strip_prefix('{')
-                .ok_or_else(|| problem("a `}` without its `{`; `}}` is a brace"))?;
+                .ok_or_else(|| problem("a `}` without a `{`; write `}}` for a brace"))?;
             let (name, after) = inside
                 .split_once('}')
-                .ok_or_else(|| problem("a `{` without its `}`; `{{` is a brace"))?;
+                .ok_or_else(|| problem("a `{` without a `}`; write `{{` for a brace"))?;
             if name.contains('?') {
-                return Err(problem("`{name?text}` is an argument of its own"));
+                return Err(problem("`{name?text}` must be a whole argument"));
             }
             if !is_name(name) {
-                return Err(problem("between braces stands the name of a parameter"));
+                return Err(problem("braces must contain the name of a parameter"));
             }
             if !text.is_empty() {
                 pieces.push(ArgumentTemplatePiece::Text(std::mem::take(&mut text)));

@@ -99,7 +99,7 @@ impl ParameterValidator {
                 if !values.contains(text) =>
             {
                 return Err(format!(
-                    "`{}` is none of `{}`",
+                    "`{}` is not one of `{}`",
                     shown(text),
                     values.join("`, `")
                 ));
@@ -112,13 +112,13 @@ impl ParameterValidator {
             ) => text.clone(),
             _ => {
                 return Err(format!(
-                    "`{}` is of another type",
+                    "`{}` has the wrong type",
                     shown(&value.to_string())
                 ));
             }
         };
         if text.contains('\0') {
-            return Err("it holds a NUL character, which no process can be given".to_owned());
+            return Err("it contains a NUL character, which arguments cannot have".to_owned());
         }
         if text.len() > VALUE_BYTES {
             return Err(format!(
@@ -182,7 +182,7 @@ impl<'p> ParameterValues<'p> {
                     texts.insert(name.as_str(), text);
                 }
                 None if parameter.declared.required => {
-                    return Err(InputRefusal::invalid(format!("/{name}"), "it is required"));
+                    return Err(InputRefusal::invalid(format!("/{name}"), "it is missing"));
                 }
                 None if parameter.is_flag() => {
                     texts.insert(name.as_str(), false.to_string());
@@ -236,7 +236,7 @@ impl<'p> ParameterValues<'p> {
         for (name, path) in located {
             let text = path.into_os_string().into_string().map_err(|path| {
                 let shown = shown(&path.to_string_lossy());
-                ToolFailure::invalid(format!("the path `{shown}` of `{name}` is no valid UTF-8"))
+                ToolFailure::invalid(format!("the path `{shown}` of `{name}` is not valid UTF-8"))
             })?;
             self.texts.insert(name, text);
         }
@@ -288,7 +288,7 @@ impl<'p> ParameterValues<'p> {
             let filled = self.fill_one(template).unwrap_or_default();
             let leads = self.texts.get(name).is_some_and(|text| !text.is_empty());
             if filled.starts_with('-') && !(free && leads) {
-                let message = "it begins with `-`, and the program could take it for an option";
+                let message = "it begins with `-`, so the program could read it as an option";
                 return Err(InputRefusal::invalid(format!("/{name}"), message));
             }
         }

@@ -101,7 +101,7 @@ impl WorkspaceTool for DeleteFile {
             deleted,
         };
         let more = if deleted > 1 {
-            format!(" with {} things in it", deleted - 1)
+            format!(" with {} entries in it", deleted - 1)
         } else {
             String::new()
         };

@@ -122,7 +122,7 @@ impl WorkspaceTool for MoveFile {
             overwritten: moved.overwritten,
         };
         let over = if result.overwritten {
-            ", replacing what was there"
+            ", replacing the old file"
         } else {
             ""
         };

@@ -22,7 +22,7 @@ pub(super) enum FileReadError {
         total: u64,
         offset: u64,
     },
-    #[error("line {offset} of `{}` is beyond the first {} MiB, and no more is scanned", shown(.path), SCAN_BYTES >> 20)]
+    #[error("line {offset} of `{}` is beyond the first {} MiB, the limit of a scan", shown(.path), SCAN_BYTES >> 20)]
     TooFar { path: String, offset: u64 },
     #[error("cannot {doing} `{}`: {source}", shown(.path))]
     Io {
@@ -59,7 +59,7 @@ impl FileReadError {
             Self::Stopped(stopped) => stopped.into_failure(),
             Self::NotADirectory { .. } => failure
                 .code("not_a_directory")
-                .hint("`read_file` shows what is in a file"),
+                .hint("use `read_file` to read a file"),
             Self::PastTheEnd { .. } => {
                 ToolFailure::of(ErrorClass::InvalidArguments, failure.message).code("past_the_end")
             }

@@ -82,7 +82,7 @@ impl WorkspaceTool for ReadFile {
             if value == 0 {
                 return Err(InputRefusal::invalid(
                     at,
-                    "`0` is too small, the least is 1",
+                    "`0` is too small, the minimum is 1",
                 ));
             }
         }

@@ -230,8 +230,8 @@ fn next(
     let harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&outgoing.method);
     if keep_body == KeepBody::Yes && !harmless && !same_origin(from, &url) {
         let because = format!(
-            "the redirect leads to another origin, and the {} would be repeated there; request `{url}` itself if \
-             that is meant",
+            "the redirect leads to another origin, which would get the {} too; request `{url}` itself to send it \
+             there",
             outgoing.method
         );
         return Ok(RedirectStep::Stay(Some(because)));

@@ -323,7 +323,7 @@ fn report(
     let chars = shown.chars().count();
     if chars == 0 && arguments.offset > 0 {
         let message = format!(
-            "`{}` is behind the end: the page has {total_chars} characters",
+            "`{}` is past the end: the page has {total_chars} characters",
             arguments.offset
         );
         return Err(ToolFailure::invalid(message).code("behind_the_end"));

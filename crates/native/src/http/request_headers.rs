@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 16 * 1024;
 pub(super) enum HeaderError {
     #[error("`{}` is not the name of a header", shown(.name))]
     Name { name: String },
-    #[error("the value of `{}` holds a line break or another character that no header can", shown(.name))]
+    #[error("the value of `{}` contains a line break or another character that headers cannot have", shown(.name))]
     Value { name: String },
     #[error("the header `{name}` is set by the client itself; leave it out")]
     Refused { name: HeaderName },

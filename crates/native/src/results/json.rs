@@ -28,7 +28,7 @@ pub(super) enum JsonValueExcerpt {
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PointerError {
-    #[error("`{0}` is no JSON pointer: it is empty or begins with `/`")]
+    #[error("`{0}` is not a JSON pointer: begin it with `/`, or leave it empty")]
     NoPointer(String),
     #[error("there is nothing at `{pointer}`: {why}")]
     Nothing { pointer: String, why: String },
@@ -83,7 +83,7 @@ pub(super) fn find(
         }),
         (None, Err(error)) => Err(PointerError::NotJson(error.to_string())),
         (None, Ok(())) => {
-            let why = "the value was passed over".to_owned();
+            let why = "the value was skipped".to_owned();
             Err(PointerError::Nothing {
                 pointer: pointer.to_owned(),
                 why,
@@ -135,9 +135,7 @@ impl JsonPathDescent<'_> {
     fn scalar<E: serde::de::Error>(self, value: Value) -> Result<(), E> {
         Err(self.state.stop(match self.path.first() {
             None => JsonSearchEnd::Found(JsonValueExcerpt::Scalar(value)),
-            Some(part) => {
-                JsonSearchEnd::Nothing(format!("a plain value stands where `{part}` is looked for"))
-            }
+            Some(part) => JsonSearchEnd::Nothing(format!("`{part}` is looked up in a plain value")),
         }))
     }
 }
@@ -179,7 +177,7 @@ impl<'de> Visitor<'de> for JsonPathDescent<'_> {
             return shown_list(self.state, list);
         };
         let Ok(wanted) = part.parse::<u64>() else {
-            let why = format!("`{part}` is no place in a list");
+            let why = format!("`{part}` is not an index of a list");
             return Err(self.state.stop(JsonSearchEnd::Nothing(why)));
         };
         let mut length = 0;
@@ -370,9 +368,9 @@ mod tests {
         let message = |json: &str, pointer: &str| at(json, pointer, 0..10).unwrap_err().to_string();
         assert!(message(r#"{"a":1,"b":2}"#, "/c").contains("no `c`, it has `a`, `b`"));
         assert!(message("[1,2]", "/2").contains("has 2 elements"));
-        assert!(message("[1,2]", "/x").contains("no place in a list"));
+        assert!(message("[1,2]", "/x").contains("not an index of a list"));
         assert!(message(r#"{"a":1}"#, "/a/b").contains("plain value"));
-        assert!(message("{}", "a").contains("no JSON pointer"));
+        assert!(message("{}", "a").contains("not a JSON pointer"));
         assert!(message("{\"a\":", "/a").contains("not JSON"));
         assert!(message("hello", "").contains("not JSON"));
     }

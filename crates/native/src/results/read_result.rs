@@ -134,7 +134,9 @@ impl ReadResultTool {
         arguments: &Arguments,
     ) -> Result<KeptResultPart, ToolFailure> {
         let first = u64::try_from(arguments.offset).map_err(|_| {
-            ToolFailure::invalid("with `pointer`, `offset` counts from the beginning: from 1 on")
+            ToolFailure::invalid(
+                "with `pointer`, `offset` counts from the beginning and is at least 1",
+            )
         })?;
         let start = first.saturating_sub(1);
         let range = start..start.saturating_add(arguments.limit);
@@ -208,9 +210,11 @@ async fn lines(
     let mut at = 0;
     while !window.is_complete() {
         if call.context.is_canceled() {
-            return Err(
-                ToolFailure::of(toolpost_model::ErrorClass::Canceled, "told to stop").untouched(),
-            );
+            return Err(ToolFailure::of(
+                toolpost_model::ErrorClass::Canceled,
+                "the call was canceled",
+            )
+            .untouched());
         }
         let piece = stored.read(at, PIECE_BYTES).await.map_err(failed)?;
         if piece.is_empty() {
@@ -390,7 +394,7 @@ impl Tool for ReadResultTool {
         if arguments.limit == 0 {
             return Err(InputRefusal::invalid(
                 "/limit",
-                "`0` is too small, the least is 1",
+                "`0` is too small, the minimum is 1",
             ));
         }
         if arguments.pointer.is_some() && arguments.byte_offset.is_some() {

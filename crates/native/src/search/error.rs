@@ -23,7 +23,7 @@ pub(super) enum SearchError {
     FileType(#[from] FileTypeError),
     #[error("the call was canceled before the search was done")]
     Stopped(#[from] CallStopError),
-    #[error("cannot write down the result: {0}")]
+    #[error("cannot encode the result: {0}")]
     Result(#[source] serde_json::Error),
 }
 
@@ -34,7 +34,7 @@ impl SearchError {
             Self::Path(error) => error.into_failure(),
             Self::IsFile { .. } => ToolFailure::new(message)
                 .code("not_a_directory")
-                .hint("`grep` searches a single file, `file_info` describes one"),
+                .hint("use `grep` to search a single file, `file_info` to describe it"),
             // `check` refuses these already, so they only occur if a tool is called without it.
             Self::Pattern(_) | Self::Expression(_) | Self::FileType(_) => {
                 ToolFailure::invalid(message)

@@ -329,7 +329,7 @@ fn summary(arguments: &Arguments<'_>, result: &GlobResult) -> String {
     let place = shown(&result.path);
     match (result.files.len() as u64, result.total) {
         (0, Some(0)) if result.ignored > 0 => format!(
-            "no file in {place} fits `{pattern}`; {} left out by ignore files, `include_ignored` looks there too",
+            "no file in {place} fits `{pattern}`; {} left out by ignore files, set `include_ignored` to include them",
             counted(result.ignored, "name was", "names were")
         ),
         (0, Some(0)) => format!("no file in {place} fits `{pattern}`"),

@@ -14,11 +14,11 @@ const MAX_BYTES: usize = 2_000;
 /// Why a pattern was refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GlobPatternError {
-    #[error("the pattern is empty; `**` stands for every file")]
+    #[error("the pattern is empty; use `**` for every file")]
     Empty,
     #[error("the pattern has {bytes} bytes, the limit is {MAX_BYTES}")]
     TooLong { bytes: usize },
-    #[error("`{}` goes up behind a wildcard; give the directory as `path`", shown(.pattern))]
+    #[error("`{}` has `..` after a wildcard; give the directory as `path`", shown(.pattern))]
     GoesUp { pattern: String },
     #[error("`{}` is not a pattern: {}", shown(.pattern), .source.kind())]
     Malformed {
@@ -209,7 +209,7 @@ mod tests {
         check("", "is empty");
         check("a{b", "`a{b` is not a pattern: ");
         check("a/[z-a]", "is not a pattern: ");
-        check("*/../x", "goes up behind a wildcard");
+        check("*/../x", "after a wildcard");
         check(&"a".repeat(2001), "2001 bytes, the limit is 2000");
         // Alternatives are not multiplied out, and a pattern that compiles to too much is refused.
         assert!(GlobPathPattern::parse(&"{a,b}".repeat(400)).is_ok());

@@ -75,7 +75,7 @@ impl Tool for ProcessKill {
             tokio::select! {
                 () = entry.gone() => {}
                 () = call.context.canceled() => {
-                    let message = format!("`{}` was told to end and has not ended yet", entry.id);
+                    let message = format!("`{}` got the signal to end but still runs", entry.id);
                     return Err(ToolFailure::of(ErrorClass::Canceled, message));
                 }
             }
@@ -83,7 +83,7 @@ impl Tool for ProcessKill {
         let already = if was_alive {
             ""
         } else {
-            " (it was over already)"
+            " (it had already ended)"
         };
         let summary = format!("{}: {}{already}", entry.id, standing(&entry));
         let facts = serde_json::to_value(ProcessFacts::of(&entry))?;

@@ -168,7 +168,7 @@ impl Tool for ProcessRead {
         let mut text = cleaned.text;
         if page.offset > offset {
             text = format!(
-                "[… bytes {offset} to {} were too many to keep …]\n{text}",
+                "[… bytes {offset} to {} were not kept …]\n{text}",
                 page.offset
             );
         }

@@ -76,11 +76,7 @@ impl ProcessWrite {
 }
 
 fn has_no_input(entry: &ProcessEntry) -> ToolFailure {
-    let message = format!(
-        "`{}` reads no input any more: {}",
-        entry.id,
-        standing(entry)
-    );
+    let message = format!("`{}` no longer reads input: {}", entry.id, standing(entry));
     ToolFailure::new(message).code("input_closed").untouched()
 }
 
@@ -139,7 +135,7 @@ impl Tool for ProcessWrite {
         };
         if written < text.len() {
             let message = format!(
-                "`{}` took {written} of {} bytes and then read no more",
+                "`{}` read {written} of {} bytes and then stopped reading",
                 entry.id,
                 text.len()
             );

@@ -118,7 +118,7 @@ pub(crate) fn guess(
         return None;
     }
     if ended.out_of_memory {
-        let message = "something of the command was ended because its memory limit was reached";
+        let message = "a process of the command was ended because the memory limit was reached";
         return Some(plain(SandboxRefusalKind::Memory, message, "sandbox.memory"));
     }
     if scene.confines.profile == SandboxProfile::None {
@@ -158,7 +158,7 @@ fn read(line: &str, scene: &SandboxedRunContext<'_>) -> Option<SandboxRefusal> {
     };
     let network = || {
         without_network(
-            "looks like the command wanted the network, which it does not have in this sandbox",
+            "looks like the command needs the network, which this sandbox does not allow",
         )
     };
     let on_this_machine = ["localhost", "127.0.0.1", "::1"]
@@ -178,8 +178,8 @@ fn read(line: &str, scene: &SandboxedRunContext<'_>) -> Option<SandboxRefusal> {
         OutputComplaint::Network => offline.then(network),
         // The missing server may also be one of the command's own.
         OutputComplaint::Refused if offline && on_this_machine => Some(without_network(
-            "looks like nothing listens there; each command has a network of its own, so a server that another call \
-             or somebody else started cannot be reached from it: start it in the same command",
+            "looks like nothing listens there; each command has a network of its own and cannot reach the server of \
+             another call or user: start the server in the same command",
         )),
         OutputComplaint::Refused => None,
         OutputComplaint::NoSpace
@@ -226,7 +226,7 @@ fn placed(
         };
         (
             SandboxRefusalKind::ProtectedPath,
-            "it is protected from being written",
+            "it is write-protected",
             Some(setting),
         )
     } else if let Some(root) = confines
@@ -238,7 +238,7 @@ fn placed(
         match (root.access, confines.profile) {
             (ResourceAccess::Read, _) => (
                 SandboxRefusalKind::ReadOnlyPath,
-                "its root may only be read",
+                "its root is read-only",
                 Some("roots: access: write"),
             ),
             (ResourceAccess::Write, SandboxProfile::ReadOnly) => (

@@ -226,12 +226,12 @@ impl Shell {
                 let failure = ran.stopped(stopped, &told);
                 Err(match stopped {
                     ProcessStopReason::OutOfTime => failure.hint(format!(
-                        "its `timeout_seconds` of {} were over; give it more, or run it with `background: true`",
+                        "its `timeout_seconds` of {} ran out; give it more, or run it with `background: true`",
                         time.as_secs()
                     )),
                     ProcessStopReason::ByHost => failure.hint(
-                        "everything it had started was ended with it; a command that takes longer than the host's \
-                         deadline can run with `background: true`",
+                        "its processes were ended with it; run a command that takes longer than the host's deadline with \
+                         `background: true`",
                     ),
                 })
             }
@@ -287,11 +287,11 @@ impl Tool for Shell {
         if command.contains('\0') {
             return Err(InputRefusal::invalid(
                 "/command",
-                "the command holds a NUL character, which no process can be given",
+                "the command contains a NUL character, which arguments cannot have",
             ));
         }
         if arguments.background && arguments.timeout_seconds.is_some() {
-            let message = "it is for commands that are waited for; leave it out, and end this one with `process_kill`";
+            let message = "it does not apply to background commands; leave it out, and end this one with `process_kill`";
             return Err(InputRefusal::invalid("/timeout_seconds", message));
         }
         if let Some(given) = &arguments.working_directory {
@@ -362,9 +362,9 @@ impl Tool for Shell {
             self.run(&arguments, &call.context).await
         };
         ran.map_err(|failure| match failure.code.as_deref() {
-            Some("program_missing") => failure.hint(
-                "the shell tool needs bash: it must be installed where the host's `PATH` finds it",
-            ),
+            Some("program_missing") => {
+                failure.hint("the shell tool requires bash; install it in the host's `PATH`")
+            }
             _ => failure,
         })
     }

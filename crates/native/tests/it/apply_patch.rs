@@ -154,7 +154,7 @@ fn hunks_find_their_place_by_their_lines() {
     let (code, message) = refused(&same, &hunk("-4,2 +4,2", "-x\n+z\n y\n"));
     assert_eq!(code, "ambiguous");
     assert!(
-        message.ends_with("its lines stand at several places, from lines 1, 3, 5, 7, 9 on"),
+        message.ends_with("its lines occur several times, from lines 1, 3, 5, 7, 9 on"),
         "{message}"
     );
     // A line above says which one is meant.
@@ -231,7 +231,7 @@ fn a_hunk_that_does_not_fit_is_explained() {
     check(
         &update("@@\n fn b() {\n-    too();\n+    three();"),
         "no_match",
-        "line 6 is `    two();`, expected was `    too();`",
+        "line 6 is `    two();`, expected `    too();`",
     );
     check(
         &update("@@\n fn b() {\n-  two();\n+    three();"),
@@ -246,13 +246,13 @@ fn a_hunk_that_does_not_fit_is_explained() {
     check(
         &update("@@\n-    two();\n+x\n@@\n-    one();\n+y"),
         "no_match",
-        "stand at line 2, before those of an earlier hunk",
+        "are at line 2, before those of an earlier hunk",
     );
     check(&update("@@\n }\n+x"), "ambiguous", "from lines 3, 7 on");
     check(
         "--- a/f\n+++ b/f\n@@ -90,0 +91 @@\n+x\n",
         "no_match",
-        "it adds behind line 90, and the file has 7",
+        "it adds after line 90, but the file has 7",
     );
     check(
         "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-fn a() {\n",
@@ -316,9 +316,9 @@ fn what_is_no_patch_is_refused_with_its_line() {
     let desk = Desk::new();
     desk.file("f", "a\n");
     for (patch, part) in [
-        ("", "line 1 of the patch: there is no change in it"),
-        ("hello", "there is no change in it"),
-        ("*** Begin Patch\n*** End Patch", "there is no change in it"),
+        ("", "line 1 of the patch: it contains no change"),
+        ("hello", "it contains no change"),
+        ("*** Begin Patch\n*** End Patch", "it contains no change"),
         (
             "*** Begin Patch\n*** Update File: f\n-a\n+b\n",
             "`*** End Patch` is missing",
@@ -333,7 +333,7 @@ fn what_is_no_patch_is_refused_with_its_line() {
         ),
         (
             "*** Begin Patch\n*** Update File: f\n*** End Patch",
-            "`f` is changed by no hunk",
+            "no hunk changes `f`",
         ),
         (
             "*** Begin Patch\n*** Update File: f\n@@\n a\n*** End Patch",
@@ -349,10 +349,10 @@ fn what_is_no_patch_is_refused_with_its_line() {
         ),
         (
             "*** Begin Patch\n*** Delete File: f\n*** End Patch\nrm -rf /",
-            "`rm -rf /` stands behind the end",
+            "`rm -rf /` comes after the end",
         ),
         ("@@ -1 +1 @@\n-a\n+b\n", "this hunk belongs to no file"),
-        ("--- a/f\n+++ b/f\n", "`f` is changed by no hunk"),
+        ("--- a/f\n+++ b/f\n", "no hunk changes `f`"),
         (
             "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\nno prefix\n",
             "`no prefix` begins with none of",
@@ -475,7 +475,7 @@ fn what_cannot_be_put_back_is_told() {
         {
             partial += 1;
             assert!(
-                text(&output).starts_with("patched in part: `b.txt` was changed by somebody else"),
+                text(&output).starts_with("patched in part: another program changed `b.txt`"),
                 "{}",
                 text(&output)
             );

@@ -128,7 +128,7 @@ fn a_declaration_that_cannot_work_says_why() {
     });
     check(
         with(command(&["x", "{a}"]), "a", pattern),
-        "no regular expression",
+        "not a regular expression",
     );
     let default = |kind, value| CommandParameter {
         default: Some(value),
@@ -170,8 +170,8 @@ fn a_declaration_that_cannot_work_says_why() {
         name: name.to_owned(),
         ..command(&["x"])
     };
-    check(named("a b"), "a name has letters");
-    check(named(""), "a name has letters");
+    check(named("a b"), "a name can have up to 64 letters");
+    check(named(""), "a name can have up to 64 letters");
     let environment = BTreeMap::from([("LD_PRELOAD".to_owned(), "x".to_owned())]);
     check(
         CommandDeclaration {

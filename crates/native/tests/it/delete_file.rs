@@ -63,7 +63,7 @@ fn a_tree_goes_only_when_asked_for_and_links_in_it_are_not_followed() {
     );
     assert_eq!(
         failed.hint,
-        "`recursive: true` deletes it with all that is in it"
+        "set `recursive: true` to delete it with its content"
     );
     let failed = delete_all(&desk, "tree/out/").unwrap_err();
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_tree_goes_only_when_asked_for_and_links_in_it_are_not_followed() {
         "a link is never followed: {failed:?}"
     );
     let output = delete_all(&desk, "tree").unwrap();
-    assert_eq!(text(&output), "deleted tree with 5005 things in it");
+    assert_eq!(text(&output), "deleted tree with 5005 entries in it");
     assert!(!desk.path("tree").exists());
     assert_eq!(desk.content("beside.txt"), "stays");
     desk.outside_is_untouched();
@@ -112,7 +112,7 @@ fn a_deletion_that_is_stopped_says_what_is_gone() {
     assert!(
         failed
             .message
-            .starts_with("4 things in `tree` were deleted, the rest is still there"),
+            .starts_with("4 entries of `tree` were deleted, the others remain"),
         "{failed:?}"
     );
     assert_eq!(fs::read_dir(desk.path("tree")).unwrap().count(), 6);

@@ -254,7 +254,7 @@ fn ignore_files_hold_without_a_repository() {
     let output = glob(&desk, json!({ "pattern": "a.log" }));
     assert_eq!(
         text(&output),
-        "[no file in . fits `a.log`; 3 names were left out by ignore files, `include_ignored` looks there too]\n"
+        "[no file in . fits `a.log`; 3 names were left out by ignore files, set `include_ignored` to include them]\n"
     );
 }
 

@@ -293,7 +293,7 @@ fn what_may_not_be_read_is_counted() {
         let output = grep(&desk, json!({ "pattern": "needle" }));
         set_mode(&desk, "closed", 0o700);
         assert!(
-            text(&output).starts_with("a.txt\n[passed over: 1 file that could not be searched, "),
+            text(&output).starts_with("a.txt\n[skipped: 1 file that could not be searched, "),
             "{}",
             text(&output)
         );

@@ -108,7 +108,7 @@ fn searches_pass_over_what_is_kept_and_say_how_much() {
         "plain-link -> notes.txt",
         "top.txt",
         "vault/",
-        "[5 entries are kept from this call by rules]",
+        "[rules hide 5 entries from this call]",
     ];
     assert_eq!(lines, expected);
 }

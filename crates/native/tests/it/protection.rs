@@ -167,7 +167,7 @@ fn directories_are_looked_through_before_they_are_moved_or_deleted() {
     assert!(
         delete("plain")
             .unwrap()
-            .contains("too many to look for protected ones")
+            .contains("too many to check for protected ones")
     );
 }
 

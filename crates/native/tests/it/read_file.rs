@@ -209,7 +209,7 @@ fn a_line_beyond_the_scan_limit_is_an_error_that_says_so() {
         )
         .unwrap();
     assert!(text(&output).starts_with("x\n\0\0"));
-    assert!(text(&output).ends_with("… [this line goes on beyond what is scanned]"));
+    assert!(text(&output).ends_with("… [the rest of this line is not scanned]"));
     assert!(output.truncated.unwrap().hint.unwrap().contains("64 MiB"));
 }
 
@@ -401,7 +401,7 @@ fn a_missing_file_comes_with_names_that_could_be_meant() {
     check(
         "zebra",
         "`zebra` does not exist",
-        "`list_directory` shows what there is",
+        "use `list_directory` to see the names",
     );
 }
 

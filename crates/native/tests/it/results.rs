@@ -268,7 +268,7 @@ async fn values_are_found_by_pointer() {
         .fails(
             "read_result",
             json!({ "ref": id, "pointer": "items" }),
-            &["no JSON pointer"],
+            &["not a JSON pointer"],
         )
         .await;
     let text = bench.made("lines").await;
@@ -358,7 +358,10 @@ async fn nobody_reads_what_others_kept() {
             !format!("{result:?}").contains("private words"),
             "{result:?}"
         );
-        assert!(result.model_text().contains("no kept result"), "{result:?}");
+        assert!(
+            result.model_text().contains("the kept result"),
+            "{result:?}"
+        );
     }
     let wrong = [
         "art_019f3c00112270008000000000000001_1",

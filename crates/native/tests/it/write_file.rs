@@ -151,7 +151,7 @@ fn directories_are_made_only_when_asked_for() {
     let failed = desk.write("x/y/z.txt", "new").unwrap_err();
     assert_eq!(
         (failed.code.as_str(), failed.hint.as_str()),
-        ("not_found", "`create_directories: true` makes it")
+        ("not_found", "set `create_directories: true` to create it")
     );
     let arguments = json!({ "path": "x/y/z.txt", "content": "new", "create_directories": true });
     desk.call("files.write_file", arguments).unwrap();
@@ -176,7 +176,7 @@ fn content_that_changed_is_not_overwritten() {
     assert_eq!(
         failed.message,
         format!(
-            "`a.txt` has changed: its content has sha256 {}, expected was {}",
+            "`a.txt` has changed: its content has sha256 {}, expected {}",
             &new[..12],
             &old[..12]
         )

@@ -67,7 +67,7 @@ impl PolicyEndpoint {
             .send()
             .await;
         let response =
-            sent.map_err(|error| fault(format!("it cannot be asked: {}", explain(error))))?;
+            sent.map_err(|error| fault(format!("it cannot be reached: {}", explain(error))))?;
         check_head(&response)?;
         let body = self.read_body(response).await?;
         answer::read(&body)
@@ -86,7 +86,7 @@ impl PolicyEndpoint {
         loop {
             let chunk = response.chunk().await;
             let chunk = chunk
-                .map_err(|error| fault(format!("its answer broke off: {}", explain(error))))?;
+                .map_err(|error| fault(format!("its answer was cut off: {}", explain(error))))?;
             let Some(chunk) = chunk else { return Ok(body) };
             if body.len() + chunk.len() > most {
                 return Err(too_long());

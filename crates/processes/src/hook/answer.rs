@@ -75,8 +75,8 @@ pub(super) fn read(event: HookEvent, ran: &HookProcessOutput) -> Result<HookOutp
 }
 
 fn text<'a>(bytes: &'a [u8], stream: &str) -> Result<&'a str, HookError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| HookError(format!("what it wrote to {stream} is not UTF-8")))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| HookError(format!("its {stream} is not UTF-8")))?;
     Ok(text.trim())
 }
 
@@ -113,7 +113,7 @@ fn said(event: HookEvent, text: &str) -> Result<HookOutput, HookError> {
         HookEvent::Before => {
             let head: String = text.chars().take(QUOTED).collect();
             Err(HookError(format!(
-                "it answered with something else than a JSON object: {head}"
+                "its answer is not a JSON object: {head}"
             )))
         }
         HookEvent::After | HookEvent::Failure => Ok(HookOutput::proceed().with_context(text)),
@@ -130,7 +130,7 @@ impl HookProgramAnswer {
         let stop = (self.goes_on == Some(false)).then(why);
         if stop.is_some() && self.decision == Some(Behavior::Allow) {
             return Err(HookError(
-                "it says `allow` and `\"continue\": false` at once".to_owned(),
+                "its answer has both `allow` and `\"continue\": false`".to_owned(),
             ));
         }
         Ok(HookOutput {
@@ -293,8 +293,8 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_a_failure() {
         for (text, part) in [
-            ("fine", "something else than a JSON object: fine"),
-            ("true", "something else"),
+            ("fine", "is not a JSON object: fine"),
+            ("true", "is not a JSON object"),
             ("{", "cannot be read"),
             (r#"{"descision":"deny"}"#, "unknown field `descision`"),
             (r#"{"decision":"no"}"#, "unknown variant `no`"),
@@ -307,7 +307,7 @@ mod tests {
             (r#"{"output":1}"#, "cannot be read"),
             (r#"{"context":1}"#, "cannot be read"),
             (r#"{} {}"#, "cannot be read"),
-            (r#"{"continue":false,"decision":"allow"}"#, "at once"),
+            (r#"{"continue":false,"decision":"allow"}"#, "has both"),
         ] {
             check(Before, 0, text, "", Err(part));
         }

@@ -28,14 +28,14 @@ pub enum DownloadError {
     Status { host: String, status: u16 },
     #[error("the file is larger than {limit} bytes")]
     TooLarge { limit: u64 },
-    #[error("what came cannot be written: {0}")]
+    #[error("the download cannot be written: {0}")]
     Write(#[from] std::io::Error),
 }
 
 impl From<HttpError> for DownloadError {
     fn from(error: HttpError) -> Self {
         let hint = if is_private(&error) {
-            "\nhint: such an address is asked only where `network.private` or `--allow-private` lists it"
+            "\nhint: list such an address under `network.private` or with `--allow-private`"
         } else {
             ""
         };

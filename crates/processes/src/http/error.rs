@@ -26,13 +26,13 @@ pub enum HttpError {
         host: String,
         source: reqwest::Error,
     },
-    #[error("the answer of `{host}` ended after {received} bytes, in the middle: {}", told(.source))]
+    #[error("the answer of `{host}` was cut off after {received} bytes: {}", told(.source))]
     CutOff {
         host: String,
         received: u64,
         source: reqwest::Error,
     },
-    #[error("`{host}` had not answered in full after {} s ({received} bytes of the body had come)", .after.as_secs_f32())]
+    #[error("`{host}` did not answer in full within {} s ({received} bytes of the body arrived)", .after.as_secs_f32())]
     Deadline {
         host: String,
         after: Duration,
@@ -40,13 +40,13 @@ pub enum HttpError {
     },
     #[error("more than {limit} redirects; the last one led to `{to}`")]
     TooManyRedirects { limit: usize, to: String },
-    #[error("the redirects go round in a circle, back to `{to}`")]
+    #[error("the redirects form a loop, back to `{to}`")]
     RedirectLoop { to: String },
     #[error("`{from}` redirects to `{to}`, which is not encrypted")]
     Downgrade { from: String, to: String },
-    #[error("`{from}` redirects to `{to}`, which rules keep from this call")]
+    #[error("`{from}` redirects to `{to}`, which rules deny to this call")]
     Kept { from: String, to: String },
-    #[error("the redirect of `{from}` leads nowhere: its `Location` is no URL")]
+    #[error("the redirect of `{from}` is invalid: its `Location` is not a URL")]
     BadLocation { from: String },
     #[error("the body is larger than {limit} bytes; nothing was saved")]
     TooLarge { limit: u64 },
@@ -109,10 +109,10 @@ impl HttpError {
             Self::RedirectLoop { .. } => failure.code("redirect_loop"),
             Self::Downgrade { .. } => failure
                 .code("downgrade")
-                .hint("request the unencrypted URL itself if that is meant"),
+                .hint("request the unencrypted URL itself to accept that"),
             Self::Kept { .. } => failure
                 .code("kept_by_rule")
-                .hint("request that URL itself: then it is decided on as it is"),
+                .hint("request that URL in a call of its own"),
             Self::BadLocation { .. } => failure.code("bad_redirect"),
             Self::TooLarge { .. } => failure
                 .code("too_large")

@@ -45,21 +45,21 @@ pub enum TargetRefusal {
     TooLong { bytes: usize },
     #[error("`{}` does not begin with `http://` or `https://`", shown(.given))]
     Scheme { given: String },
-    #[error("`{}` names no host", shown(.given))]
+    #[error("`{}` has no host", shown(.given))]
     NoHost { given: String },
-    #[error("the URL holds a user name or password; nothing was sent")]
+    #[error("the URL contains a user name or password; nothing was sent")]
     UserInfo,
     #[error("`{host}` is {kind}")]
     Address { host: String, kind: AddressKind },
     #[error("`{host}` is a name of this machine")]
     LocalName { host: String },
-    #[error("the name `{host}` stands for `{address}`, which is {kind}")]
+    #[error("the name `{host}` resolves to `{address}`, which is {kind}")]
     Answer {
         host: String,
         address: IpAddr,
         kind: AddressKind,
     },
-    #[error("the name `{host}` stands for no address")]
+    #[error("the name `{host}` does not resolve")]
     NoAddress { host: String },
     #[error("the answer for `{host}` came from `{address}`, which is {kind}")]
     Peer {
@@ -221,7 +221,7 @@ impl TargetRefusal {
             | Self::LocalName { .. }
             | Self::Answer { .. }
             | Self::Peer { .. } => Some(
-                "private targets are reached only where the operator lists them under `network.private`, such as \
+                "the operator must list private targets under `network.private`, such as \
                  `http://127.0.0.1:8080/`",
             ),
             Self::TooLong { .. } | Self::NoAddress { .. } => None,

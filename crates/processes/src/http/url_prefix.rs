@@ -40,7 +40,7 @@ pub enum UrlPrefixError {
     },
     /// It has a `*`, which has no meaning here.
     #[error(
-        "`{given}` has a `*`, which means nothing here; everything beneath the path is meant anyway"
+        "`{given}` has a `*`, which is not supported; a prefix matches everything beneath its path"
     )]
     Pattern {
         /// As written.

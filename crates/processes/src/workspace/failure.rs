@@ -55,19 +55,19 @@ pub enum PathError {
         relation: &'static str,
     },
     /// `a/..` has no name that could be moved or deleted.
-    #[error("`{}` does not name a thing in its directory", shown(.given))]
+    #[error("`{}` does not name an entry of its directory", shown(.given))]
     NoName { given: String },
     /// Another file has the name than a moment before.
     #[error("`{}` was replaced while it was being opened", shown(.given))]
     Swapped { given: String },
     /// A rule closes the path to the call.
-    #[error("`{}` is kept from this call by a rule", shown(.given))]
+    #[error("a rule denies this call access to `{}`", shown(.given))]
     Kept { given: String },
     /// A directory to be moved or deleted contains paths that rules close to the call.
-    #[error("`{}` holds something that is kept from this call by a rule", shown(.given))]
+    #[error("`{}` contains paths that a rule denies to this call", shown(.given))]
     HoldsKept { given: String },
     /// Path rules exist, and the directory has too many names to check them all.
-    #[error("`{}` holds too much to look for what rules keep from this call", shown(.given))]
+    #[error("`{}` is too large to check for paths that rules deny to this call", shown(.given))]
     TooManyToAsk { given: String },
     /// The system's error.
     #[error("cannot open `{}`: {source}", shown(.given))]
@@ -148,14 +148,14 @@ impl PathError {
             Self::NotADirectory { .. } => failure.code("not_a_directory"),
             Self::NotFound { similar, .. } => {
                 let hint = match similar.as_slice() {
-                    [] => "`list_directory` shows what there is".to_owned(),
+                    [] => "use `list_directory` to see the names".to_owned(),
                     names => format!("did you mean `{}`?", names.join("` or `")),
                 };
                 failure.code("not_found").hint(hint)
             }
             Self::IsDirectory { .. } => failure
                 .code("is_directory")
-                .hint("`list_directory` shows what is in it"),
+                .hint("use `list_directory` to see its content"),
             Self::Special { .. } => failure.code("not_a_regular_file"),
             Self::HoldsRoot { .. } => failure.code("holds_root"),
             Self::NoName { .. } => failure
@@ -165,7 +165,7 @@ impl PathError {
             Self::Kept { .. } => failure.code("kept_by_rule"),
             Self::HoldsKept { .. } => failure
                 .code("kept_by_rule")
-                .hint("move or delete what is in it one by one"),
+                .hint("move or delete its entries one by one"),
             Self::TooManyToAsk { .. } => failure
                 .code("kept_by_rule")
                 .hint("move or delete smaller parts of it"),

@@ -208,15 +208,15 @@ impl KeepingRules for CallContext {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeptError {
     #[error(
-        "rules keep paths from this call, and what its process would see is too large to be searched for them (the \
+        "rules deny paths to this call, and the files of its process are too many to search for them (the \
          limits are {MOST_NAMES} names and {MOST_TIME:?})"
     )]
     TooMany,
     #[error(
-        "rules keep more than {MOST_PATHS} single paths from this call, too many to keep from a process"
+        "rules deny more than {MOST_PATHS} single paths to this call, too many to hide from a process"
     )]
     TooManyKept,
-    #[error("rules keep all of `{}` from this call", shown(&.path.to_string_lossy()))]
+    #[error("rules deny all of `{}` to this call", shown(&.path.to_string_lossy()))]
     Everything { path: PathBuf },
     #[error("the call was canceled before its process was started")]
     Stopped,

@@ -263,8 +263,8 @@ impl DirectorySearch<'_> {
             .unwrap_or(Path::new(""))
             .to_owned();
         let text = format!(
-            "`{}` holds more than {LOOKED_AT} names, {LEVELS} levels or {STEERING} files for agents, too many to look for \
-             protected ones",
+            "`{}` contains more than {LOOKED_AT} names, {LEVELS} levels or {STEERING} files for agents, too many to \
+             check for protected ones",
             shown_path(&place)
         );
         PlaceCaution {

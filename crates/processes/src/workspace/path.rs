@@ -54,7 +54,7 @@ pub(super) enum PathStep {
 pub enum PathRefusal {
     #[error("the path is empty; give one relative to the workspace, such as `src/main.rs`")]
     Empty,
-    #[error("`{}` holds a NUL character, which no file name can", shown(.given))]
+    #[error("`{}` contains a NUL character, which file names cannot have", shown(.given))]
     Nul { given: String },
     #[error("the path has {bytes} bytes, the limit is {MAX_BYTES}")]
     TooLong { bytes: usize },
@@ -293,7 +293,7 @@ mod tests {
         check("/wide", Err("outside the workspace"));
         check("/real/wide", Err("outside the workspace"));
         check("/etc/../w/a", Err("outside the workspace"));
-        check("a\0b", Err("`a\\u{0}b` holds a NUL"));
+        check("a\0b", Err("`a\\u{0}b` contains a NUL"));
         check(&"a".repeat(4097), Err("4097 bytes, the limit is 4096"));
         check(&"a/".repeat(129), Err("more than 128 levels"));
     }

@@ -132,7 +132,8 @@ impl PathProtection {
     pub(super) fn warning(&self, place: &Path) -> Option<PlaceWarning> {
         if place.has_root() {
             let named = self.files.iter().any(|file| place.starts_with(file));
-            return named.then(|| PlaceWarning::runs_code("it tells this host what is allowed"));
+            return named
+                .then(|| PlaceWarning::runs_code("it controls the permissions of this host"));
         }
         let known = self.standard.then(|| self.known_place(place)).flatten();
         let known = known.map(|known| PlaceWarning {
@@ -194,7 +195,7 @@ impl PathProtection {
             (
                 place,
                 PlaceEffect::RunsCode,
-                "it tells this host what is allowed",
+                "it controls the permissions of this host",
             )
         });
         let named = known

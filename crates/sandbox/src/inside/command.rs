@@ -50,7 +50,7 @@ pub(super) fn start(
             Ok(failure) => Err(failure),
         },
         Ok(Err(failure)) => Err(failure),
-        Err(errno) => Err(LauncherFailure::sandbox("hear from the command", errno)),
+        Err(errno) => Err(LauncherFailure::sandbox("receive from the command", errno)),
     }
 }
 
@@ -185,7 +185,7 @@ fn confine(order: &LaunchOrder) -> Result<ConfinementStatus, LauncherFailure> {
     };
     found.sockets = Some(sockets);
     filter::refuse(sockets).map_err(at("filter system calls"))?;
-    found.standing = PrivilegeStatus::look().map_err(at("look at itself"))?;
+    found.standing = PrivilegeStatus::look().map_err(at("read its own privileges"))?;
     Ok(found)
 }
 
@@ -197,7 +197,7 @@ fn fence_in(order: &LaunchOrder) -> Result<(LandlockEnforcement, usize), Launche
     };
     let fenced = build_fence(order, &places);
     let fenced = fenced
-        .map_err(|_| LauncherFailure::sandbox("fence files in with Landlock", Errno::INVAL))?;
+        .map_err(|_| LauncherFailure::sandbox("restrict files with Landlock", Errno::INVAL))?;
     Ok((fenced, readable_secrets))
 }
 

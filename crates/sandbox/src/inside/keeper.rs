@@ -39,7 +39,7 @@ pub(super) fn keep(
     // long as this process watches the rest of the tree.
     nothing()
         .and_then(|nothing| release_output(&nothing))
-        .map_err(at("let go of the command's output"))?;
+        .map_err(at("release the command's output"))?;
     if tell(control, &LauncherMessage::Running(Box::new(applied))).is_err() {
         tree.kill();
         return Ok(());

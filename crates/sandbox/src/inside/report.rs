@@ -158,7 +158,7 @@ fn missing(
     );
     say(
         !isolated || landlock > 0,
-        "landlock, the second wall around files",
+        "landlock, the second layer around files",
     );
     say(found.standing.filtered, "a filter of system calls");
     say(found.standing.powerless, "capabilities are kept");

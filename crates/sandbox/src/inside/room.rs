@@ -216,7 +216,7 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
             }
             Err(errno) => {
                 return Err(LauncherFailure::sandbox(
-                    format!("take `{}` along", path.display()),
+                    format!("open `{}`", path.display()),
                     errno,
                 ));
             }
@@ -235,7 +235,7 @@ enum MissingPath {
 fn device_pieces() -> Result<Vec<BindMount>, LauncherFailure> {
     let bind = |(name, ..): &(&str, u32, u32)| {
         let path = Path::new("/dev").join(name);
-        let tree = open_tree(&path).map_err(at("take a device along"))?;
+        let tree = open_tree(&path).map_err(at("open a device"))?;
         Ok(BindMount {
             tree,
             target: path,
@@ -270,7 +270,7 @@ fn move_in(order: &LaunchOrder) -> Result<(), LauncherFailure> {
         ("nr_inodes", bytes / 4096 + 4096),
     ];
     let root = new_file_system("tmpfs", &settings, MountAttrFlags::MOUNT_ATTR_NOSUID)?;
-    put(&root, Path::new("/usr")).map_err(at("lay the new root"))?;
+    put(&root, Path::new("/usr")).map_err(at("mount the new root"))?;
     rustix::process::fchdir(&root).map_err(at("enter the new root"))?;
     rustix::process::pivot_root(".", ".").map_err(at("change the root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(at("leave the old root"))?;

@@ -223,7 +223,7 @@ fn check(tier: SandboxTier, expected: &Expectation, tried: &[SelfTestFinding]) -
             format!("refused: {}", std::io::Error::from_raw_os_error(*errno)),
         ),
         Some(SelfTestFinding { errno: None, .. }) => (!expected.succeeds, "refused".to_owned()),
-        None => (false, "the probe did not say".to_owned()),
+        None => (false, "the probe did not report it".to_owned()),
     };
     Check {
         tier,

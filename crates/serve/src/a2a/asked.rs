@@ -177,8 +177,8 @@ pub(super) fn answer(message: &Message) -> Result<MessageVerdict, A2aRefusal> {
 
 fn unclear() -> A2aRefusal {
     invalid(
-        "this task waits for an answer: send `approve` or `reject` as the whole text, or a data part such as \
-         {\"type\":\"tool-approval-response\",\"approved\":true}, and nothing beside it",
+        "this task waits for an answer: send `approve` or `reject` as the whole text, or only a data part such \
+         as {\"type\":\"tool-approval-response\",\"approved\":true}",
     )
 }
 
@@ -203,7 +203,7 @@ impl MessageVerdict {
             (Verdict::Allow { .. }, Verdict::Deny { .. })
             | (Verdict::Deny { .. }, Verdict::Allow { .. }) => {
                 return Err(invalid(
-                    "this message says both yes and no; nothing was decided",
+                    "this message both approves and rejects; nothing was decided",
                 ));
             }
         };

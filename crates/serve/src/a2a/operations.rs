@@ -69,7 +69,9 @@ pub(super) async fn send(
         .session_or_open(id, &caller.principal, SurfaceRequest::default())
         .await;
     let session = session.map_err(|error| match error {
-        SessionError::Unknown(_) => invalid("this `contextId` is another's, or was closed"),
+        SessionError::Unknown(_) => {
+            invalid("this `contextId` belongs to another caller or was closed")
+        }
         SessionError::Default
         | SessionError::Full(_)
         | SessionError::SurfaceTooLarge(_)
@@ -149,14 +151,14 @@ async fn follow_up(
         .collect();
     let Some(first) = open.first() else {
         return Err(unsupported(
-            "this task is under way and asks for nothing",
+            "this task is running and has no open question",
             &task,
         ));
     };
     match caller.principal.role {
         PrincipalRole::Operator => {}
         PrincipalRole::Agent => {
-            let text = "An operator of the host must answer; this task goes on when one has.";
+            let text = "An operator of the host must answer; this task continues after the answer.";
             let remark = Message::agent(fresh_id(), vec![Part::text(text)]);
             let remark = Some(remark.within(&task.id, &task.context_id));
             return Ok(SendMessageResult::Task {
@@ -169,11 +171,11 @@ async fn follow_up(
     let answer = asked::answer(message)?;
     let question = match answer.question {
         Some(question) if open.contains(&question) => question,
-        Some(_) => return Err(invalid("this task does not ask that question")),
+        Some(_) => return Err(invalid("this task does not have that question")),
         None if open.iter().all(|question| question == first) => *first,
         None => {
             return Err(invalid(
-                "this task asks several questions; name one as `approvalId`",
+                "this task has several open questions; name one as `approvalId`",
             ));
         }
     };
@@ -213,7 +215,7 @@ fn unsupported(why: &str, task: &A2aTask) -> A2aRefusal {
 pub(super) fn no_push() -> A2aRefusal {
     A2aRefusal::new(
         ErrorCode::PushNotificationNotSupported,
-        "this host calls nobody back; follow the task's stream",
+        "this host sends no push notifications; follow the task's stream",
     )
 }
 

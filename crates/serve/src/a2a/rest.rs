@@ -178,7 +178,7 @@ pub(super) async fn act(
 fn no_such_thing() -> A2aRefusal {
     A2aRefusal::new(
         ErrorCode::MethodNotFound,
-        "a task can be got, canceled and subscribed to",
+        "a task supports only get, cancel and subscribe",
     )
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn take(
     if value.get("id").is_none() {
         let refusal = A2aRefusal::new(
             ErrorCode::InvalidRequest,
-            "`id` must be given: notifications are not taken",
+            "`id` must be given: notifications are not supported",
         );
         return Ok(refuse(&id, refusal, guess));
     }

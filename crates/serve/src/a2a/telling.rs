@@ -16,7 +16,7 @@ pub(super) const HOW_TO: &str = "This agent runs tools. Send a message with a da
     The agent card lists the tools as skills.";
 
 /// The error of a call without a recorded end.
-const LOST: &str = "nobody knows how the call ended; it may or may not have taken effect";
+const LOST: &str = "the end of the call is unknown; the call may or may not have taken effect";
 
 /// The user's message as the task shows it: only the recorded calls.
 pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context: &str) -> Message {
@@ -128,7 +128,7 @@ pub(super) fn questions(
     let call = &calls[first.place];
     // The reason is meant for callers too. The rest of the question, such as full paths, is only for operators.
     let mut text = format!(
-        "`{}` (call `{}`) waits for an operator's answer: {}. No answer until {:.0} is a no.",
+        "`{}` (call `{}`) waits for an operator's answer: {}. Without an answer until {:.0}, it is denied.",
         visible_line(&call.tool),
         visible_line(&call.tool_call_id),
         visible_line(&first.reason),
@@ -150,8 +150,8 @@ pub(super) fn not_begun(missing: usize, begun: usize) -> Option<String> {
     let all = missing + begun;
     (missing > 0).then(|| {
         format!(
-            "{missing} of the {all} calls of this message were not begun when the host stopped, and are not begun any \
-             more; send them in a new message"
+            "{missing} of the {all} calls of this message had not started when the host stopped, and will not \
+             start; send them in a new message"
         )
     })
 }

@@ -391,8 +391,11 @@ async fn ask_all(peer: &A2ePeer, message: Message) -> Result<(), NotTaken> {
     if answers.is_empty() {
         return Err(match refusal {
             Some(error) => error.into(),
-            None => ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message")
-                .into(),
+            None => ErrorMessage::new(
+                ErrorCode::InvalidMessage,
+                "no capability handles this message",
+            )
+            .into(),
         });
     }
     answers
@@ -467,11 +470,11 @@ pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
     };
     match is_of_capability {
         true => {
-            let message = format!("this host serves no capability that takes `{shown}`");
+            let message = format!("this host has no capability for `{shown}`");
             ErrorMessage::new(ErrorCode::CapabilityMissing, message)
         }
         false => {
-            let message = format!("messages of type `{shown}` are not taken here");
+            let message = format!("messages of type `{shown}` are not supported");
             ErrorMessage::new(ErrorCode::InvalidMessage, message)
         }
     }

@@ -283,9 +283,11 @@ impl A2eConversation {
     async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), NotTaken> {
         let Some(peer) = self.peer() else {
             return match self.is_stranger() {
-                true => Err(
-                    ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first").into(),
-                ),
+                true => Err(ErrorMessage::new(
+                    ErrorCode::Unauthorized,
+                    "a handshake is required first",
+                )
+                .into()),
                 // The request is running and its answer will follow. An error now would count as that answer.
                 false
                     if self.outbox.is_under_way(&message.id)
@@ -294,7 +296,7 @@ impl A2eConversation {
                     Ok(())
                 }
                 false => {
-                    let reason = "this session is over and takes no more";
+                    let reason = "this session is over and accepts no more messages";
                     Err(ErrorMessage::new(ErrorCode::RuntimeError, reason).into())
                 }
             };
@@ -437,7 +439,7 @@ impl A2eConversation {
             Ok(session) => session,
             Err(SessionError::SurfaceTooLarge(_)) => return Err(RefusalReason::SurfaceTooLarge),
             Err(error) => {
-                tracing::warn!(%error, "an agent could not be let in");
+                tracing::warn!(%error, "a session for an agent could not be opened");
                 return Err(RefusalReason::ServerError);
             }
         };
@@ -528,7 +530,9 @@ impl A2eConversation {
                     .await
                     .is_err()
             {
-                tracing::error!("some calls of a closed session did not stop when told to");
+                tracing::error!(
+                    "some calls of a closed session did not stop after their cancellation"
+                );
             }
             leaving.end();
         });

@@ -57,7 +57,7 @@ pub(crate) fn routes(face: Arc<A2eServerFace>) -> Router {
         .method_not_allowed_fallback(|| async {
             A2eHttpRefusal::of(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this path does not take that method",
+                "this path does not support that method",
             )
         })
         .with_state(face)
@@ -123,7 +123,7 @@ async fn conversation(
         }
         Err(NoSession::NotNow) => Err(A2eHttpRefusal::of(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the session cannot be had now",
+            "the session is not available now",
         )),
     }
 }
@@ -142,7 +142,7 @@ async fn message(mut body: Body, limit: usize) -> Result<MessageBytes, A2eHttpRe
             let Ok(frame) = frame else {
                 return Err(A2eHttpRefusal::of(
                     StatusCode::BAD_REQUEST,
-                    "the body stopped in the middle",
+                    "the body is incomplete",
                 ));
             };
             let Ok(data) = frame.into_data() else {
@@ -199,7 +199,7 @@ async fn take(
         )),
         MessageReceipt::Flooded => Err(A2eHttpRefusal::of(
             StatusCode::TOO_MANY_REQUESTS,
-            "thousands of answers wait to be read from the stream",
+            "the stream has thousands of unread answers",
         )),
     }
 }
@@ -313,7 +313,7 @@ impl OutboxReader {
         {
             Ok(earlier) => earlier?,
             Err(error) => {
-                tracing::warn!(%error, "an answer could not be read again");
+                tracing::warn!(%error, "an earlier answer could not be read from the record");
                 return None;
             }
         };

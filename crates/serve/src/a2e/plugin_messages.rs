@@ -35,7 +35,7 @@ pub(super) async fn take(peer: &A2ePeer, message: Message) -> Result<(), NotTake
     let Message { id, body, .. } = message;
     let Body::Other(OtherBody { kind, fields }) = body else {
         return Err(
-            ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin takes this message").into(),
+            ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin handles this message").into(),
         );
     };
     let span = |name: &str| fields.get(name).and_then(Value::as_str);
@@ -171,7 +171,7 @@ impl Drop for MessageListener {
         }
         let error = ErrorMessage::new(
             ErrorCode::RuntimeError,
-            "the request was given up before it began",
+            "the request was dropped before it started",
         )
         .retryable();
         self.send(Message::new(Body::Error(error.to(self.req_id.clone()))));

@@ -114,8 +114,8 @@ impl RelayedProtocol for A2eRelay {
     fn change_host(&mut self) -> HostChange {
         let mut change = HostChange::default();
         for id in self.open.take_interrupted() {
-            let reason = "the host ended before it answered, and the request is too large to be sent to the next one; it \
-                          may or may not have taken effect";
+            let reason = "the host stopped before it answered, and the request is too large to be sent to the next one; \
+                 it may or may not have taken effect";
             let error = ErrorMessage::new(ErrorCode::RuntimeError, reason).to(id);
             change.to_agent.push(line(Body::Error(error)));
         }

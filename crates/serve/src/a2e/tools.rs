@@ -477,7 +477,7 @@ impl Drop for CallListener {
         }
         let error = ErrorMessage::new(
             ErrorCode::RuntimeError,
-            "the call was given up before it began",
+            "the call was dropped before it started",
         )
         .retryable();
         let message = Message::new(Body::Error(error.to(self.req_id.clone())));

@@ -17,7 +17,7 @@ use super::{
 pub(super) fn write(out: &mut Vec<u8>, item: &OutboxItem, framing: MessageFraming) {
     match item {
         OutboxItem::Message(message) => {
-            encode_into(out, &OutgoingMessage::from(&**message), framing)
+            encode_into(out, &OutgoingMessage::from(&**message), framing);
         }
         OutboxItem::Event(event) => {
             let id = event.message_id();

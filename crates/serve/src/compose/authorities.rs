@@ -39,7 +39,7 @@ pub enum AuthoritiesError {
         source: url::ParseError,
     },
     /// A file or folder of a program is missing.
-    #[error("{place}: authority `{authority}`: `{}` is not there: {source}", path.display())]
+    #[error("{place}: authority `{authority}`: `{}` cannot be found: {source}", path.display())]
     Missing {
         /// File and line of its entry.
         place: String,

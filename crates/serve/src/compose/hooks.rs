@@ -20,19 +20,16 @@ use super::native::{self, NativeError};
 #[derive(Debug, thiserror::Error)]
 pub enum HooksError {
     /// There is no workspace in which hooks start.
-    #[error("the configuration names hooks, which start in the workspace, and there is none")]
+    #[error("the configuration names hooks, which require a workspace, and this host has none")]
     NoWorkspace,
     /// There is no launcher that can start them.
-    #[error(
-        "the configuration names hooks, and this host cannot start processes: whoever made it handed over no \
-         program that is a launcher"
-    )]
+    #[error("the configuration names hooks, and this host has no launcher to start processes with")]
     NoLauncher,
     /// The workspace cannot be opened for them.
     #[error(transparent)]
     Native(#[from] NativeError),
     /// A file or folder of a hook is missing.
-    #[error("{place}: hook `{hook}`: `{}` is not there: {source}", path.display())]
+    #[error("{place}: hook `{hook}`: `{}` cannot be found: {source}", path.display())]
     Missing {
         /// File and line of its entry.
         place: String,

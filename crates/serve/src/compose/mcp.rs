@@ -33,7 +33,7 @@ const SHORTEST_SECRET: usize = 8;
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the MCP server `{name}` ({place}) is required and not available: {reason}\n\
-     hint: mend it, or let the host start without it: `mcp.servers.{name}.required: false`"
+     hint: repair it, or start the host without it: `mcp.servers.{name}.required: false`"
 )]
 pub struct RequiredServerError {
     /// The server's name.
@@ -211,20 +211,20 @@ fn beneath_root(config: &HostConfig, path: &Path) -> bool {
 /// The reason why a server cannot be built.
 #[derive(Debug, thiserror::Error)]
 enum NotMade {
-    #[error("its `url` is none: {0}")]
+    #[error("its `url` is not a URL: {0}")]
     Url(#[from] url::ParseError),
     #[error("in its `{part}`, {missing}")]
     Reference {
         part: String,
         missing: McpUnresolved,
     },
-    #[error("{0}, which `pass` names")]
+    #[error("in its `pass`, {0}")]
     Passed(McpUnresolved),
-    #[error("its `tools` cannot be used as patterns: {0}")]
+    #[error("its `tools` are not valid patterns: {0}")]
     Patterns(#[from] globset::Error),
-    #[error("its `reads` names `{}`, which {why}", .path.display())]
+    #[error("its `reads` path `{}` {why}", .path.display())]
     Reads { path: PathBuf, why: UnreadablePath },
-    #[error("it has `reads`, and {0}")]
+    #[error("its `reads` has no effect: {0}")]
     ReadsInVain(&'static str),
 }
 
@@ -234,7 +234,7 @@ enum UnreadablePath {
     #[error("cannot be found: {0}")]
     Missing(#[from] std::io::Error),
     #[error(
-        "lies in no root: `reads` chooses among the files of the workspace and the other roots, and `readable` adds others"
+        "is outside all roots: `reads` selects files of the workspace and the other roots, `readable` adds others"
     )]
     Outside,
 }

@@ -50,15 +50,16 @@ const UNLOADED: &str = "amplifier-unloaded";
 #[derive(Debug, thiserror::Error)]
 pub enum ModulesError {
     /// There is no workspace for the modules.
-    #[error("the configuration names modules, which work in the workspace, and there is none")]
+    #[error("the configuration names modules, which require a workspace, and this host has none")]
     NoWorkspace,
     /// There is no cache for fetched modules.
-    #[error("the configuration names modules, and nobody said where fetched ones are kept")]
+    #[error(
+        "the configuration names modules, and this host has no cache folder for fetched modules"
+    )]
     NoCache,
     /// There is no launcher that can start modules.
     #[error(
-        "the configuration names modules, and this host cannot start processes: whoever made it handed over no \
-         program that is a launcher"
+        "the configuration names modules, and this host has no launcher to start processes with"
     )]
     NoLauncher,
     /// The workspace cannot be opened for them.
@@ -509,7 +510,7 @@ fn failed(module: &PlannedModule, message: String) -> LoadFailure {
 fn refuse_reserved_name(module: &PlannedModule) -> Option<LoadFailure> {
     let name = module.id.as_str();
     let message = format!(
-        "`{name}` is a name of the host's own, and rules about the host's tools would mean this module's\n\
+        "`{name}` is reserved for the host's own tools, so their rules would apply to this module\n\
          hint: give the module another id in {}, such as `tool-{name}`",
         module.place
     );
@@ -524,7 +525,8 @@ fn refuse_reserved_name(module: &PlannedModule) -> Option<LoadFailure> {
 #[cfg(not(all(feature = "wasm", feature = "grpc")))]
 fn not_built_in(module: &PlannedModule, what: &str, feature: &str) -> LoadFailure {
     let message = format!(
-        "it is {what}, and this program was built without that\nhint: build it with `--features {feature}`"
+        "it is {what}, which this binary does not support\n\
+         hint: build it with `--features {feature}`"
     );
     failed(module, message)
 }

@@ -41,7 +41,7 @@ pub enum NativeError {
     #[error(transparent)]
     Header(#[from] CredentialHeaderError),
     /// The program that starts the host gave no value for a credential.
-    #[error("the credential `{0}` has no value: whoever starts the host must hand it over")]
+    #[error("the credential `{0}` has no value: the program that starts the host must provide it")]
     CredentialWithoutValue(String),
     /// A declared command is not valid.
     #[error("{place}: {source}")]

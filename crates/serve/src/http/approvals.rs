@@ -78,7 +78,7 @@ fn parse(id: &str) -> Result<InvocationId, HttpProblem> {
     let bad = |_| {
         HttpProblem::bad_request(
             "bad_id",
-            format!("`{}` is not a question's id", id.escape_debug()),
+            format!("`{}` is not the id of a question", id.escape_debug()),
         )
     };
     id.parse().map_err(bad)

@@ -98,9 +98,8 @@ fn described(id: ArtifactId, media_type: &str, digest: ContentDigest) -> HeaderM
 }
 
 fn out_of_range(size: u64) -> Response {
-    let problem = HttpProblem::range_not_satisfiable(format!(
-        "there are {size} bytes, and none in that range"
-    ));
+    let problem =
+        HttpProblem::range_not_satisfiable(format!("the range is outside of the {size} bytes"));
     let mut response = problem.into_response();
     let there = HeaderValue::try_from(format!("bytes */{size}"));
     response

@@ -183,10 +183,10 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, HttpProblem> {
             HttpProblem::bad_request(
                 "bad_event_id",
                 format!(
-                    "`{}` is not the id of an event of such a stream",
+                    "`{}` is not an event id of such a stream",
                     text.escape_debug()
                 ),
             )
-            .hint("leave `Last-Event-ID` out to begin anew")
+            .hint("leave `Last-Event-ID` out to start again")
         })
 }

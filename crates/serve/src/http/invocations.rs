@@ -25,7 +25,7 @@ fn parse(id: &str) -> Result<InvocationId, HttpProblem> {
 fn unknown(id: InvocationId) -> HttpProblem {
     HttpProblem::not_found(
         "unknown_invocation",
-        format!("no invocation `{id}` is known to this caller"),
+        format!("the invocation `{id}` is unknown to this caller"),
     )
 }
 

@@ -24,11 +24,11 @@ pub fn document() -> Value {
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
             "parameters": {
-                "Session": header("Toolpost-Session", "A session opened with `POST /sessions`. Without it the caller's own session is used."),
+                "Session": header("Toolpost-Session", "A session opened with `POST /sessions`. The default is the caller's own session."),
                 "IdempotencyKey": header("Idempotency-Key", "A repeat with the same key and arguments gets the first answer, byte for byte, and nothing runs twice."),
                 "CallId": header("Toolpost-Call-Id", "The id that the model's provider gave the call, such as `call_…` or `toolu_…`: 1 to 256 visible ASCII characters. Kept with the record; it does not make a repeat safe."),
-                "TraceParent": header("traceparent", "The span that the call is part of, as in W3C Trace Context version 00. One that breaks the grammar is ignored."),
-                "TraceState": header("tracestate", "What vendors add to it: at most 512 characters and 32 members."),
+                "TraceParent": header("traceparent", "The span that the call is part of, as in W3C Trace Context version 00. An invalid value is ignored."),
+                "TraceState": header("tracestate", "The vendors' additions to it: at most 512 characters and 32 members."),
                 "Tool": path_parameter("name", "The tool's name, alias or id."),
                 "Id": path_parameter("id", "The id."),
                 "Name": path_parameter("name", "The name.")
@@ -103,11 +103,11 @@ fn call_answer(description: &str) -> Value {
 
 fn call_responses() -> Value {
     let mut ok = answer(
-        "The tool ran; `outcome` says what came of it.",
+        "The tool ran; `outcome` shows whether it succeeded.",
         "ToolResult",
     );
     ok["content"]["text/event-stream"] = json!({
-        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`; or one `pending` with the body of a 202, where a call with a key has not begun when `patience` is over." }
+        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`; or one `pending` with the body of a 202, if a call with a key has not started when `patience` is over." }
     });
     with_body(json!({
         "200": ok,
@@ -115,7 +115,7 @@ fn call_responses() -> Value {
         "400": call_answer("The request or its arguments cannot be read."),
         "403": call_answer("A rule, the mode, a person or a hook denies the call, the tool is hidden, or the host or origin is not allowed."),
         "404": call_answer("No such tool or session."),
-        "409": call_answer("The tool is deferred and was not shown yet, the key came with another call, or, without a key, nobody has approved the call in time (`approval_pending`): after a yes the same call runs once."),
+        "409": call_answer("The tool is deferred and was not shown yet, the key was used for another call, or, without a key, the call was not approved in time (`approval_pending`): after an approval the same call runs once."),
         "415": answer("The body is not JSON.", "Problem"),
         "422": call_answer("The arguments do not fit; the error names the place."),
         "429": call_answer("The queue is full, or, without a key, no slot was free within `patience`."),
@@ -126,7 +126,7 @@ fn call_responses() -> Value {
 /// The answer for a call that continues without its caller.
 fn accepted() -> Value {
     json!({
-        "description": "The call goes on: with `background`, or because a call with a key has not begun when the caller's patience is over. Its result is at `Location`, and a repeat with the same key gets it.",
+        "description": "The call continues: with `background`, or because a call with a key has not started when the caller's patience is over. Its result is at `Location`, and a repeat with the same key gets it.",
         "headers": { "Location": { "description": "The call's address: `/invocations/{id}`.", "schema": { "type": "string" } } },
         "content": { "application/json": { "schema": {
             "type": "object",
@@ -161,10 +161,10 @@ fn approval_responses(found: &Value) -> Value {
     json!({
         "200": found,
         "404": answer("No such question.", "Problem"),
-        "409": answer("It was answered already.", "Problem"),
-        "410": answer("It has expired, or its call was given up.", "Problem"),
-        "422": answer("The other arguments do not fit, or no such rule can be remembered.", "Problem"),
-        "503": answer("The answer cannot be put on record, so it does not count.", "Problem")
+        "409": answer("The question was answered already.", "Problem"),
+        "410": answer("The question has expired, or its caller gave up the call.", "Problem"),
+        "422": answer("The changed arguments are not valid, or no such rule can be remembered.", "Problem"),
+        "503": answer("The answer cannot be recorded, so it has no effect.", "Problem")
     })
 }
 
@@ -190,11 +190,11 @@ fn stream_paths() -> Value {
         query(
             "after",
             "integer",
-            "The id of the last event that was read, where `Last-Event-ID` cannot be sent.",
+            "The id of the last event that was read, for clients that cannot send `Last-Event-ID`.",
         ),
         header(
             "Last-Event-ID",
-            "The id of the last event that was read: the stream goes on behind it.",
+            "The id of the last event that was read: the stream continues after it.",
         ),
     ];
     let of_one: Vec<Value> = [parameter("Id")]
@@ -224,11 +224,11 @@ fn operators_paths() -> Value {
     let any = any_object("Described in the guide.");
     let mut questions = any.clone();
     questions["content"]["text/event-stream"] = json!({
-        "schema": { "type": "string", "description": "Events `asked` for what waits and what comes, `decided` and `withdrawn` for what became of it." }
+        "schema": { "type": "string", "description": "Events `asked` for open and new questions, `decided` and `withdrawn` for closed ones." }
     });
     json!({
         "/approvals": { "get": {
-            "summary": "What waits for a person's answer. For operators",
+            "summary": "The open questions. For operators",
             "responses": with_problems(json!({ "200": questions }))
         } },
         "/approvals/{id}": {
@@ -245,25 +245,25 @@ fn operators_paths() -> Value {
             }
         },
         "/rules": { "get": {
-            "summary": "The rules that answers left behind. For operators",
+            "summary": "The remembered rules. For operators",
             "responses": with_problems(json!({ "200": any }))
         } },
         "/rules/{id}": { "delete": {
-            "summary": "Take a remembered rule back. For operators",
+            "summary": "Remove a remembered rule. For operators",
             "parameters": [parameter("Id")],
             "responses": with_problems(json!({ "200": any, "404": answer("No such rule.", "Problem") }))
         } },
         "/sources": { "get": {
-            "summary": "How every source of tools is doing, and what it keeps back. For operators",
+            "summary": "The state of every source, and the definitions that it keeps back. For operators",
             "responses": with_problems(json!({ "200": any }))
         } },
         "/sources/{name}/accept": { "post": {
-            "summary": "Take definitions that a source keeps back: of the `tool` in the body, if its `digest` is still that one, or all. For operators",
+            "summary": "Accept definitions that a source keeps back: of the `tool` in the body, if its `digest` is unchanged, or all. For operators",
             "parameters": [parameter("Name")],
             "responses": with_body(json!({
                 "200": any,
                 "404": answer("No such source.", "Problem"),
-                "409": answer("Nothing is kept back, or it cannot be taken.", "Problem")
+                "409": answer("Nothing is held back, or it cannot be accepted.", "Problem")
             }))
         } }
     })
@@ -272,9 +272,9 @@ fn operators_paths() -> Value {
 fn callers_paths() -> Value {
     let any = any_object("Described in the guide.");
     json!({
-        "/health": { "get": { "summary": "How the host is doing", "security": [], "responses": { "200": any } } },
+        "/health": { "get": { "summary": "The health of the host", "security": [], "responses": { "200": any } } },
         "/openapi.json": { "get": { "summary": "This document", "responses": with_problems(json!({ "200": any })) } },
-        "/host": { "get": { "summary": "Which host this is. For operators", "responses": with_problems(json!({ "200": any })) } },
+        "/host": { "get": { "summary": "The identity of the host. For operators", "responses": with_problems(json!({ "200": any })) } },
         "/tools": { "get": {
             "summary": "List or search the tools",
             "parameters": [
@@ -283,8 +283,8 @@ fn callers_paths() -> Value {
                 query("kind", "string", "Only this kind."),
                 query("tags", "string", "Only tools with all of these tags, separated by commas."),
                 query("include_deferred", "boolean", "Deferred tools too; showing one makes it callable in the session."),
-                query("hidden", "boolean", "Also what is hidden, and why. For operators."),
-                query("limit", "integer", "At most so many."),
+                query("hidden", "boolean", "Also hidden tools, with the reason. For operators."),
+                query("limit", "integer", "The largest number of tools."),
                 parameter("Session")
             ],
             "responses": in_a_session(json!({ "200": any }))
@@ -298,28 +298,28 @@ fn callers_paths() -> Value {
             "summary": "Call a tool: arguments in, result out",
             "parameters": [
                 parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"), parameter("CallId"), parameter("TraceParent"), parameter("TraceState"),
-                query("timeout", "number", "The deadline wished for, in seconds."),
+                query("timeout", "number", "The requested deadline, in seconds."),
                 query("correlation_id", "string", "Kept with the record."),
-                query("patience", "number", "How long the caller waits for a free slot or for approval, in seconds. The work is not limited. 0 waits for no approval, and for a slot as long as it takes. The default is `http.patience`, for approval only and not for event streams."),
+                query("patience", "number", "How long the caller waits for a free slot or for approval, in seconds. It does not limit the work. 0 does not wait for approval and sets no limit for a slot. The default is `http.patience`, for approval only and not for event streams."),
                 query("batch", "string", "The call's place among the calls of one turn: a `BatchPlace` as JSON."),
-                query("background", "boolean", "Answer at once with 202 and the call's id, and let it go on.")
+                query("background", "boolean", "Answer at once with 202 and the call's id; the call continues.")
             ],
             "requestBody": arguments(),
             "responses": call_responses()
         } },
         "/tools/{name}/explain": { "post": {
-            "summary": "What would happen to a call, without it happening",
+            "summary": "Explain a call without running it",
             "parameters": [parameter("Tool"), parameter("Session")],
             "requestBody": arguments(),
             "responses": with_body(in_a_session(json!({ "200": any, "415": answer("The body is not JSON.", "Problem") })))
         } },
         "/invocations/{id}": { "get": {
-            "summary": "Where a call stands",
+            "summary": "The state of a call",
             "parameters": [parameter("Id"), query("wait", "number", "How long to wait for its end, in seconds; at most 50.")],
             "responses": with_problems(json!({ "200": any, "404": answer("No such call.", "Problem") }))
         } },
         "/invocations/{id}/cancel": { "post": {
-            "summary": "Tell a call to stop",
+            "summary": "Cancel a call",
             "parameters": [parameter("Id")],
             "responses": with_problems(json!({ "200": any, "404": answer("No such call.", "Problem") }))
         } },
@@ -327,13 +327,13 @@ fn callers_paths() -> Value {
             "summary": "The bytes of a kept result. Agents get those of their own calls",
             "parameters": [parameter("Id"), header("Range", "One range of bytes.")],
             "responses": with_problems(json!({
-                "200": bytes("All of it."),
-                "206": bytes("The range that was asked for."),
-                "304": { "description": "The caller has it already." },
+                "200": bytes("The whole result."),
+                "206": bytes("The requested range."),
+                "304": { "description": "The caller already has the result." },
                 "404": answer("No such kept result.", "Problem"),
-                "410": answer("It was kept, and is not any more.", "Problem"),
-                "500": answer("It is not what was kept, so it is not given out.", "Problem"),
-                "416": answer("There is no byte in that range.", "Problem"),
+                "410": answer("The result is no longer kept.", "Problem"),
+                "500": answer("The kept bytes have changed, so they are not returned.", "Problem"),
+                "416": answer("The range holds no bytes.", "Problem"),
                 "503": answer("Kept results cannot be read.", "Problem")
             }))
         } },

@@ -80,7 +80,7 @@ impl HttpProblem {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method_not_allowed",
-            "this path does not take that method",
+            "this path does not support that method",
         )
     }
 
@@ -114,7 +114,7 @@ impl HttpProblem {
             retry_after: Some(streams::RETRY_AFTER),
             ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message)
         }
-        .hint("close one that nobody reads")
+        .hint("close an unused stream")
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -128,7 +128,7 @@ impl From<ApprovalError> for HttpProblem {
         let message = error.to_string();
         match error {
             ApprovalError::Unknown(_) => Self::not_found("unknown_approval", message)
-                .hint("`GET /approvals` lists what waits for an answer"),
+                .hint("`GET /approvals` lists the open questions"),
             ApprovalError::AlreadyDecided { .. } => Self::conflict("already_decided", message),
             ApprovalError::Expired => Self::new(StatusCode::GONE, "expired", message),
             ApprovalError::Withdrawn => Self::new(StatusCode::GONE, "withdrawn", message),
@@ -158,7 +158,7 @@ impl From<ArtifactError> for HttpProblem {
             ArtifactError::Unknown(_) => Self::not_found("unknown_artifact", message)
                 .hint("the result of the call that kept it lists its `artifacts`"),
             ArtifactError::Gone(_) => Self::new(StatusCode::GONE, "artifact_gone", message)
-                .hint("results are kept as long as `retention.artifacts` says"),
+                .hint("`retention.artifacts` limits how long results are kept"),
             ArtifactError::Damaged(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "artifact_damaged",

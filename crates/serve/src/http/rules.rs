@@ -24,6 +24,6 @@ pub(super) async fn forget(
     if shared.host.forget(&id).await? {
         return Ok(Json(json!({ "forgotten": id })));
     }
-    let message = format!("no rule `{}` is remembered", id.escape_debug());
+    let message = format!("there is no remembered rule `{}`", id.escape_debug());
     Err(HttpProblem::not_found("unknown_rule", message).hint("`GET /rules` lists them"))
 }

@@ -202,12 +202,11 @@ enum JoinRefusal {
 impl IntoResponse for JoinRefusal {
     fn into_response(self) -> Response {
         match self {
-            Self::Leaving => {
-                HttpProblem::unavailable("shutting_down", "the host ends").into_response()
-            }
+            Self::Leaving => HttpProblem::unavailable("shutting_down", "the host is shutting down")
+                .into_response(),
             Self::Full => {
                 let message =
-                    format!("{MOST_JOINED} agents have joined this host, and no more may");
+                    format!("{MOST_JOINED} agents have joined this host, which is the limit");
                 HttpProblem::conflict("too_many_joined", message).into_response()
             }
             Self::Differing(differing) => (
@@ -227,8 +226,7 @@ pub(crate) fn routes(reception: Arc<JoinReception>) -> Router {
 async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request) -> Response {
     // Only connections of the unix socket have a peer.
     let Some(peer) = request.extensions().get::<SocketPeer>().copied() else {
-        return HttpProblem::not_found("no_such_route", "there is nothing at this path")
-            .into_response();
+        return HttpProblem::not_found("no_such_route", "this path does not exist").into_response();
     };
     if !peer.is_own_user() {
         return HttpProblem::forbidden(
@@ -252,7 +250,7 @@ async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request)
         .ok()
         .filter(JoinTicket::has_plain_session);
     let Some(ticket) = ticket else {
-        return HttpProblem::bad_request("bad_ticket", "the body is no ticket of this version")
+        return HttpProblem::bad_request("bad_ticket", "the body is not a ticket of this version")
             .into_response();
     };
     let place = match reception.admit(&ticket) {
@@ -270,7 +268,7 @@ async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request)
     conversations.spawn(async move {
         match upgrade.await {
             Ok(stream) => reception.converse(agent, TokioIo::new(stream)).await,
-            Err(error) => tracing::debug!(%error, "a process that joined went away"),
+            Err(error) => tracing::debug!(%error, "a process that joined disconnected"),
         }
         drop(place);
     });

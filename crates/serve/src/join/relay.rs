@@ -145,7 +145,7 @@ impl StdioRelay {
             ConnectionEnd::HostGone if !self.protocol.lock().is_over() => {}
             ConnectionEnd::HostGone | ConnectionEnd::AgentGone => return RelayEnd::AgentLeft,
             ConnectionEnd::SessionRefused => {
-                let reason = "the host ended, and the next one does not take the session up";
+                let reason = "the host stopped, and the next host cannot continue the session";
                 let answers = self.protocol.lock().refuse_open(reason);
                 self.tell(answers).await;
                 return RelayEnd::AgentLeft;

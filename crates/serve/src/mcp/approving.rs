@@ -70,7 +70,7 @@ fn form(request: &PermissionRequest) -> Value {
                 "reason": {
                     "type": "string",
                     "title": "Reason",
-                    "description": "Why not, or what to do instead; the model reads it",
+                    "description": "The reason or an alternative; the model reads it",
                 },
             },
             "required": ["decision"],

@@ -80,7 +80,7 @@ pub(super) async fn read(peer: &McpPeer, uri: &str) -> ExchangeResult {
     let length = wanted.length.unwrap_or(left).min(left);
     if length > MOST {
         let message = format!(
-            "it has {} bytes, and at most {MOST} are read at once",
+            "it has {} bytes; the limit of one read is {MOST}",
             about.size
         );
         return Err(McpFault::invalid_params(message).with(

@@ -81,7 +81,7 @@ impl ConsultBridge {
     ) -> Result<ConsultReply, ConsultError> {
         let Some((id, answered)) = stay.expect_answer() else {
             return Err(ConsultError::Refused(
-                "too many questions wait for this client".to_owned(),
+                "this client has too many open questions".to_owned(),
             ));
         };
         let mut pending = PendingConsultation {
@@ -120,7 +120,7 @@ impl Drop for PendingConsultation<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             self.stay.forget_question(&id);
-            let params = json!({ "requestId": id, "reason": "the answer is not needed any more" });
+            let params = json!({ "requestId": id, "reason": "the answer is no longer needed" });
             self.outlet
                 .mention(wire::notification("notifications/cancelled", &params));
         }

@@ -93,7 +93,7 @@ pub(super) fn list(
             .parse()
             .ok()
             .filter(|from: &usize| *from < entries.len())
-            .ok_or_else(|| McpFault::invalid_params("the cursor is not one of this list"))?,
+            .ok_or_else(|| McpFault::invalid_params("the cursor does not belong to this list"))?,
     };
     let page: Vec<&Value> = entries.iter().skip(from).take(PAGE).collect();
     let mut told = json!({ name: page });
@@ -138,10 +138,10 @@ async fn serve(
     match told {
         Some(Value::Object(object)) => Ok(object),
         Some(_) => Err(McpFault::internal(
-            "the source answered something that is no result",
+            "the answer of the source is not a valid result",
         )),
         None => Err(McpFault::internal(format!(
-            "nothing of it is shown: {}",
+            "the result is not shown: {}",
             result.remarks().join("; ")
         ))),
     }
@@ -244,7 +244,9 @@ pub(super) async fn complete(
     }
     let [reference, argument, context] = std::mem::take(&mut asked.completion);
     let (Some(mut reference), Some(argument)) = (reference, argument) else {
-        return Err(McpFault::invalid_params("`ref` and `argument` are needed"));
+        return Err(McpFault::invalid_params(
+            "`ref` and `argument` are required",
+        ));
     };
     let offered = offered(peer);
     let found = match reference["type"].as_str() {
@@ -263,13 +265,13 @@ pub(super) async fn complete(
             .and_then(|uri| offered.lister(uri)),
         _ => {
             return Err(McpFault::invalid_params(
-                "`ref` names a prompt or a resource",
+                "`ref` must name a prompt or a resource",
             ));
         }
     };
     let Some(tool) = found.and_then(|found| found.complete.clone()) else {
         return Err(McpFault::invalid_params(
-            "`ref` names nothing that is known here",
+            "`ref` names an unknown prompt or resource",
         ));
     };
     let mut call = json!({ "ref": reference, "argument": argument });

@@ -125,7 +125,7 @@ fn arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 
 /// The answer for invalid arguments. It is a result of the tool, because the model can correct them.
 fn mistaken(peer: &McpPeer, expected: &str) -> McpReply {
-    let text = format!("invalid_arguments: {expected}; nothing else is taken");
+    let text = format!("invalid_arguments: {expected}; other properties are not allowed");
     let told = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
     McpReply::Text(wire::json(&super::complete(told, peer)))
 }
@@ -137,7 +137,7 @@ pub(super) async fn search(peer: &McpPeer, asked: &McpRequest) -> ExchangeResult
     else {
         return Ok(mistaken(
             peer,
-            "`query` is a text and is needed, `limit` a whole number",
+            "`query` must be a text and is required, `limit` must be a whole number",
         ));
     };
     let limit = wanted
@@ -162,7 +162,7 @@ pub(super) async fn search(peer: &McpPeer, asked: &McpRequest) -> ExchangeResult
         .filter_map(|tool| serde_json::from_str(&definition(tool)).ok())
         .collect();
     let text = match found.is_empty() {
-        true => "no tool was found; try other words".to_owned(),
+        true => "no tool found; try other words".to_owned(),
         false => found.iter().map(told).collect::<Vec<_>>().join("\n\n"),
     };
     let told = json!({
@@ -197,12 +197,12 @@ pub(super) fn unwrap(peer: &McpPeer, mut asked: McpRequest) -> Result<McpRequest
     let Some(called) = arguments::<DeferredCallArguments<'_>>(&text) else {
         return Err(Ok(mistaken(
             peer,
-            "`name` is a text and is needed, `arguments` an object",
+            "`name` must be a text and is required, `arguments` must be an object",
         )));
     };
     if meant(peer, &called.name).is_some() {
         return Err(Err(McpFault::invalid_params(
-            "this tool calls other tools, not itself",
+            "this tool cannot call itself",
         )));
     }
     asked.arguments = called.arguments.map(|raw| raw.get().into());

@@ -167,7 +167,7 @@ async fn run(work: &mut ExchangeWork) -> ExchangeResult {
         ExchangeWork::Here(work) => work.await,
         ExchangeWork::Task(task) => match task.await {
             Ok(end) => end,
-            Err(_) => Err(McpFault::internal("the work on this request broke off")),
+            Err(_) => Err(McpFault::internal("the work on this request failed")),
         },
         ExchangeWork::Over => std::future::pending().await,
     }

@@ -53,7 +53,7 @@ impl McpFault {
         Self::new(
             -32601,
             StatusCode::NOT_FOUND,
-            format!("the method `{shown}` is not served here"),
+            format!("the method `{shown}` is not supported"),
         )
     }
 
@@ -64,7 +64,7 @@ impl McpFault {
     /// A request of the stateless era without its required `_meta` members. The request itself is malformed.
     pub(super) fn missing_meta(missing: &[&str]) -> Self {
         let message = format!(
-            "`_meta` lacks, or has in a wrong form: {}",
+            "`_meta` has missing or invalid members: {}",
             missing.join(", ")
         );
         Self::new(-32602, StatusCode::BAD_REQUEST, message)
@@ -85,7 +85,7 @@ impl McpFault {
 
     /// The client does not support a capability that the request needs.
     pub(super) fn missing_capability(required: &Value) -> Self {
-        let message = "the request needs something that the client does not offer";
+        let message = "the request requires a capability that the client does not have";
         Self::new(-32021, StatusCode::BAD_REQUEST, message)
             .with(json!({ "requiredCapabilities": required }))
     }
@@ -95,7 +95,7 @@ impl McpFault {
         Self::new(
             -32022,
             StatusCode::BAD_REQUEST,
-            "this revision of the protocol is not spoken here",
+            "this version of the protocol is not supported",
         )
         .with(json!({ "supported": version::supported(), "requested": requested }))
     }

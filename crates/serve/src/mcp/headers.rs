@@ -27,7 +27,7 @@ pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a s
     };
     if values.next().is_some() {
         return Err(McpFault::header_mismatch(format!(
-            "the header `{name}` is there more than once"
+            "the header `{name}` is present more than once"
         )));
     }
     let text = value.to_str();
@@ -41,7 +41,7 @@ pub(super) fn check(headers: &HeaderMap, method: &str, asked: &McpRequest) -> Re
         Some(told) if told == method => {}
         Some(_) => {
             return Err(McpFault::header_mismatch(
-                "`Mcp-Method` is not the body's method",
+                "`Mcp-Method` differs from the method in the body",
             ));
         }
         None => {
@@ -60,7 +60,7 @@ pub(super) fn check(headers: &HeaderMap, method: &str, asked: &McpRequest) -> Re
     match one(headers, NAME)? {
         Some(told) if decoded(told).as_deref() == Some(named) => Ok(()),
         Some(_) => Err(McpFault::header_mismatch(
-            "`Mcp-Name` is not what the body names",
+            "`Mcp-Name` differs from the name in the body",
         )),
         None => Err(McpFault::header_mismatch(
             "the header `Mcp-Name` is missing",
@@ -111,12 +111,12 @@ pub(super) fn check_params(
         let mismatch = |why: &str| McpFault::header_mismatch(format!("`Mcp-Param-{header}` {why}"));
         match (one(headers, &name)?, given) {
             (None, None) => {}
-            (Some(_), None) => return Err(mismatch("is there, and the argument is not")),
+            (Some(_), None) => return Err(mismatch("is present, but the argument is missing")),
             (None, Some(_)) => return Err(mismatch("is missing")),
             (Some(told), Some(given)) => {
                 let told = decoded(told).ok_or_else(|| mismatch("cannot be decoded"))?;
                 if !says(&told, given) {
-                    return Err(mismatch("is not the argument's value"));
+                    return Err(mismatch("differs from the argument's value"));
                 }
             }
         }

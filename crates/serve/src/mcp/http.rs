@@ -70,9 +70,8 @@ async fn take(
         ));
     };
     if text.trim_start().starts_with('[') {
-        let fault = McpFault::invalid_request(
-            "several messages in one request are not taken; send one by one",
-        );
+        let fault =
+            McpFault::invalid_request("a request must hold one message; send them one by one");
         return Ok(refused(&face, None, fault, StatusCode::BAD_REQUEST));
     }
     let came = McpHttpMessage {
@@ -162,8 +161,9 @@ impl McpHttpMessage {
             );
         }
         let Some(running) = stay.begin(&id) else {
-            let fault =
-                McpFault::invalid_request("a request with this id runs already, or too many run");
+            let fault = McpFault::invalid_request(
+                "a request with this id is running, or too many requests are running",
+            );
             return refused(&self.face, Some(&id), fault, StatusCode::OK);
         };
         let peer = in_session(&self.face, &stay);
@@ -197,7 +197,7 @@ impl McpHttpMessage {
         }
         let Some(wire_id) = self.headers.get(SESSION) else {
             return Err(bad(McpFault::invalid_request(
-                "the header `Mcp-Session-Id` is missing; a session begins with `initialize`",
+                "the header `Mcp-Session-Id` is missing; start a session with `initialize`",
             )));
         };
         let found = wire_id
@@ -290,7 +290,7 @@ impl McpHttpMessage {
             Some(said) if said == version => {}
             Some(_) => {
                 return Err(McpFault::header_mismatch(
-                    "`MCP-Protocol-Version` is not the body's version",
+                    "`MCP-Protocol-Version` differs from the version in the body",
                 ));
             }
             None => {

@@ -91,7 +91,7 @@ pub(super) fn list(peer: &McpPeer, cursor: Option<&str>) -> ExchangeResult {
         None => 0,
         Some(cursor) => {
             let stale =
-                || McpFault::invalid_params("the cursor is not one of this list as it is now");
+                || McpFault::invalid_params("the cursor does not belong to the current list");
             let (id, page) = cursor.split_once(':').ok_or_else(stale)?;
             let page: usize = page.parse().map_err(|_| stale())?;
             if id != surface.id().as_str() || page >= written.pages.len() {

@@ -136,8 +136,9 @@ pub(super) async fn listen(
     outlet: ExchangeOutlet,
 ) -> ExchangeResult {
     let filter = asked.filter.as_ref().and_then(Value::as_object);
-    let filter = filter
-        .ok_or_else(|| McpFault::invalid_params("`notifications` says what to be told of"))?;
+    let filter = filter.ok_or_else(|| {
+        McpFault::invalid_params("`notifications` must be an object that names the subscriptions")
+    })?;
     let _place = peer
         .face
         .streams

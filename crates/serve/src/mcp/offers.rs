@@ -243,7 +243,7 @@ impl AddressClashes {
             source,
             address = shown,
             owner,
-            "an address is left out: it is another's already"
+            "an address is left out: another source owns it"
         );
     }
 }

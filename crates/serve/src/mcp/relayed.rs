@@ -176,7 +176,8 @@ impl RelayedProtocol for McpRelay {
         let mut change = HostChange::default();
         for question in self.questions.drain(..) {
             if let Ok(id) = serde_json::from_str::<Value>(&question) {
-                let params = json!({ "requestId": id, "reason": "the host that asked has ended" });
+                let params =
+                    json!({ "requestId": id, "reason": "the host that asked has stopped" });
                 change.to_agent.push(line(&wire::notification(
                     "notifications/cancelled",
                     &params,

@@ -42,8 +42,8 @@ pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: McpVer
 
 /// The result of a call whose host ended before the answer.
 pub(super) fn of_lost_call(is_modern: bool) -> String {
-    let text = "outcome_unknown: the host ended before it answered; the call may or may not have taken effect\n\
-        hint: look at what the call would have changed before sending it again";
+    let text = "outcome_unknown: the host stopped before it answered; the call may or may not have taken effect\n\
+         hint: check whether the call took effect before you send it again";
     let mut meta = json!({
         "toolpost/outcome": Outcome::Unknown.as_str(),
         "toolpost/class": ErrorClass::OutcomeUnknown.as_str(),
@@ -361,7 +361,7 @@ impl Serialize for ArtifactLink<'_> {
             uri: &artifacts::uri(kept.id),
             name: &kept.name,
             title: None,
-            description: Some("the whole of it; add `?offset=0&length=65536` to read a part"),
+            description: Some("the whole result; add `?offset=0&length=65536` to read a part"),
             mime_type: Some(&kept.media_type),
             size: Some(kept.size),
         }

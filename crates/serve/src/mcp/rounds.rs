@@ -111,7 +111,7 @@ impl WaitingRounds {
             // Dropping the exchange cancels its call, which must not happen under the lock.
             drop(waiting);
             return Err(McpFault::internal(
-                "too many requests wait for answers already",
+                "too many requests are waiting for answers",
             ));
         }
         table.insert(id, waiting);
@@ -133,7 +133,7 @@ impl WaitingRounds {
     ) -> Result<RoundContinuation, McpFault> {
         let refused = || {
             McpFault::invalid_params(
-                "`requestState` is not one that this host gave for this request, or is too old",
+                "`requestState` was not issued by this host for this request, or has expired",
             )
         };
         let ticket = self

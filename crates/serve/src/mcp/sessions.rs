@@ -306,9 +306,7 @@ type McpSessionMap = HashMap<String, Arc<McpSession>>;
 /// The reason why there is no room for a session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum McpSessionCapacityError {
-    #[error(
-        "all {0} sessions that one caller may have here are in use; end one of them with `DELETE` first"
-    )]
+    #[error("all {0} sessions of this caller are in use; end one of them with `DELETE` first")]
     Own(usize),
     #[error("all {0} sessions are in use (setting `limits.sessions`)")]
     All(usize),

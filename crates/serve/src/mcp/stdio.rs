@@ -185,7 +185,7 @@ impl McpStdioClient {
     async fn initialize(&self, id: &McpRequestId, asked: &McpRequest) -> Result<(), McpFault> {
         let wished = asked.handshake.version()?;
         if self.with_handshake.get().is_some() {
-            return Err(McpFault::invalid_request("the handshake was made already"));
+            return Err(McpFault::invalid_request("the handshake is already done"));
         }
         let can = asked.handshake.capabilities();
         let opened = sessions::open(
@@ -272,7 +272,7 @@ impl McpStdioClient {
     ) -> Result<(), McpFault> {
         let Some(running) = stay.begin(id) else {
             return Err(McpFault::invalid_request(
-                "a request with this id runs already, or too many run",
+                "a request with this id is running, or too many requests are running",
             ));
         };
         let face = Arc::clone(&self.face);
@@ -293,7 +293,9 @@ impl McpStdioClient {
                     Some(ExchangeStep::Ask(round)) => {
                         break match &digest {
                             Some(digest) => face.rounds.keep(exchange, round, &principal, digest),
-                            None => Err(McpFault::internal("this client is asked in another way")),
+                            None => Err(McpFault::internal(
+                                "this client cannot be asked with `requestState`",
+                            )),
                         };
                     }
                     None => return,

@@ -123,7 +123,7 @@ pub(super) async fn subscribe(
     };
     let is_new = stay
         .subscribe(uri)
-        .ok_or_else(|| McpFault::invalid_params("too many resources are subscribed to already"))?;
+        .ok_or_else(|| McpFault::invalid_params("the session has too many subscriptions"))?;
     if is_new {
         peer.face.subscriptions.add(&peer.session, uri);
     }
@@ -168,7 +168,7 @@ pub(super) async fn give_back(face: &McpServerFace, session: &Arc<Session>, uris
         }
     };
     if tokio::time::timeout(PATIENCE, telling).await.is_err() {
-        tracing::info!("a source takes too long to hear that nobody wants its news any more");
+        tracing::info!("a source takes too long to end its subscriptions");
     }
 }
 
@@ -193,6 +193,6 @@ async fn tell(face: &McpServerFace, session: &Arc<Session>, uri: &str, wish: Sub
         .limit_times(CallTimeLimits::of_patience(patience));
     let answer = face.host.call(call).await;
     if let Some(error) = &answer.result().error {
-        tracing::info!(%error.message, "a source could not be told who wants its news");
+        tracing::info!(%error.message, "a subscription of a source could not be changed");
     }
 }

@@ -41,7 +41,7 @@ impl McpRequestId {
         let is_id = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
         if !is_id || text.len() > LONGEST_ID {
             return Err(McpFault::invalid_request(
-                "an id is a string or a number of moderate length",
+                "an id must be a string or a number of at most 512 bytes",
             ));
         }
         Ok(Self(text.into()))
@@ -96,12 +96,12 @@ fn envelope(text: &str) -> Result<JsonRpcEnvelope<'_>, McpFault> {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         is_json.map_err(|error| unreadable(&error))?;
         return Err(McpFault::invalid_request(
-            "a message is one object; several are sent one by one",
+            "a message must be one object; send several messages one by one",
         ));
     }
     serde_json::from_str(text).map_err(|error| match error.is_data() {
         true => McpFault::invalid_request(format!(
-            "this is no message of JSON-RPC: `jsonrpc` and `method` are texts, and nothing is said twice ({})",
+            "this is not a JSON-RPC message: `jsonrpc` and `method` must be texts, and no member may occur twice ({})",
             place(&error)
         )),
         false => unreadable(&error),
@@ -145,7 +145,7 @@ pub(super) fn read(text: &str) -> Result<JsonRpcMessage<'_>, (Option<McpRequestI
         }),
         (id, _, _, _) => Err((
             id,
-            McpFault::invalid_request("a message is a request, a notification or an answer"),
+            McpFault::invalid_request("a message must be a request, a notification or an answer"),
         )),
     }
 }
@@ -154,13 +154,13 @@ pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Re
     let text = params.map_or("{}", RawValue::get);
     if !is_object(text) {
         return Err(McpFault::invalid_params(
-            "`params` is an object of named parameters",
+            "`params` must be an object of named parameters",
         ));
     }
     serde_json::from_str(text).map_err(|error| {
         let place = place(&error);
         McpFault::invalid_params(format!(
-            "a parameter is of a wrong kind or is said twice ({place} of `params`)"
+            "a parameter has a wrong type or occurs twice ({place} of `params`)"
         ))
     })
 }

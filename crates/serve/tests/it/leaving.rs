@@ -98,7 +98,7 @@ async fn a_caller_that_goes_away_ends_its_call() {
         let told = server.ended(&id.to_string()).await.json();
         assert_eq!(told["result"]["outcome"], "canceled");
         let message = told["result"]["error"]["message"].as_str().unwrap();
-        assert!(message.contains("the caller went away"), "{message}");
+        assert!(message.contains("the caller disconnected"), "{message}");
     }
 }
 

@@ -23,9 +23,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, BlobError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(_) => Err(BlobError::Storage(
-            "the thread that does the work is gone".to_owned(),
-        )),
+        Err(_) => Err(BlobError::Storage("the worker thread ended".to_owned())),
     }
 }
 
@@ -179,14 +177,12 @@ impl DiskBlobWriter {
             self.work = match handle.await {
                 Ok(Ok(spool)) => SpoolState::Rests(spool),
                 Ok(Err(error)) => SpoolState::Failed(error),
-                Err(_) => SpoolState::Failed(BlobError::Storage(
-                    "the thread that writes is gone".to_owned(),
-                )),
+                Err(_) => {
+                    SpoolState::Failed(BlobError::Storage("the writer thread ended".to_owned()))
+                }
             };
         }
-        let taken = SpoolState::Failed(BlobError::Storage(
-            "a write was given up half-way".to_owned(),
-        ));
+        let taken = SpoolState::Failed(BlobError::Storage("a write was aborted".to_owned()));
         match std::mem::replace(&mut self.work, taken) {
             SpoolState::Rests(spool) => Ok(spool),
             SpoolState::Failed(error) => {
@@ -196,7 +192,7 @@ impl DiskBlobWriter {
             running @ SpoolState::Runs(_) => {
                 self.work = running;
                 Err(BlobError::Storage(
-                    "the thread that writes is not done".to_owned(),
+                    "the writer thread is still busy".to_owned(),
                 ))
             }
         }

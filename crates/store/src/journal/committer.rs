@@ -179,7 +179,7 @@ impl Committer {
     /// Writes the waiting facets; a failure is only logged, because no caller waits.
     pub(super) fn follow_with_facets(&mut self) {
         if let Err(error) = self.write_facets() {
-            tracing::warn!(%error, "the newest calls are looked for in their records, which takes longer");
+            tracing::warn!(%error, "the newest calls are not indexed yet; searches read their records, which takes longer");
         }
     }
 
@@ -282,7 +282,7 @@ impl Committer {
     fn give_up(&mut self, error: &rusqlite::Error) -> JournalError {
         let path = self.path.display();
         let text = format!(
-            "the disk under `{path}` failed to sync ({error}); restart the host once it is well"
+            "the disk under `{path}` failed to sync ({error}); repair the disk, then restart the host"
         );
         let lost = JournalError::Broken(text);
         self.lost = Some(lost.clone());
@@ -298,7 +298,7 @@ impl Committer {
         };
         let used = pragma("page_count").unwrap_or(0) * pragma("page_size").unwrap_or(0);
         format!(
-            "`{}` holds {used} bytes of the {} it may (setting `limits.journal`); \
+            "`{}` has {used} of {} allowed bytes (setting `limits.journal`); \
              remove the oldest records (`toolpost journal prune`, or setting `retention.journal` for good), \
              raise the limit, or make room on its disk",
             self.path.display(),
@@ -331,7 +331,7 @@ impl Committer {
         let Err(error) = log_pages(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") else {
             return;
         };
-        tracing::warn!(%error, "the journal's log could not be copied; it grows until it can");
+        tracing::warn!(%error, "the journal's log could not be copied; it grows until a copy succeeds");
         if let CommitErrorMeaning::SyncLost = meaning(&error) {
             self.give_up(&error);
         }

@@ -66,8 +66,8 @@ pub enum JournalReadError {
     },
     /// The query is not possible in this format.
     #[error(
-        "this journal is of an older format, in which calls cannot be looked for\n\
-         hint: a host that starts on it brings it up to date"
+        "this journal has an older format, in which calls cannot be searched\n\
+         hint: start a host on it to update it"
     )]
     OlderFormat,
     /// SQLite failed.
@@ -129,7 +129,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, JournalReadError> {
             digest,
         }),
         (Some(_), None) | (None, Some(_)) => {
-            return Err(request.damaged("stands without its other half"));
+            return Err(request.damaged("is set without its counterpart"));
         }
     };
     let session = cell(4, "session")?;
@@ -139,7 +139,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, JournalReadError> {
     }
     let record = Record {
         kind: RecordKind::from_word(kind.text()?)
-            .ok_or_else(|| kind.damaged("is no known kind"))?,
+            .ok_or_else(|| kind.damaged("is an unknown kind"))?,
         at: Timestamp::from_microsecond(at.integer()?)
             .map_err(|_| at.damaged("is out of range"))?,
         invocation_id: cell(3, "invocation")?

@@ -143,7 +143,7 @@ fn unfit(record: &Record) -> Option<JournalError> {
         })
     } else if record.session_id.as_ref().is_some_and(is_empty) {
         Some(JournalError::Broken(
-            "a record names a session with an empty id".into(),
+            "a record has an empty session id".into(),
         ))
     } else {
         None

@@ -70,13 +70,13 @@ pub(super) fn check(
         match look_at(&place.folder, &digest, &naming, check) {
             Ok(BlobCondition::Intact) => check.counts().intact += 1,
             Ok(BlobCondition::Changed) => {
-                check.found(naming.seq, JournalFlaw::ArtifactChanged(digest))
+                check.found(naming.seq, JournalFlaw::ArtifactChanged(digest));
             }
             Ok(BlobCondition::Nothing) if naming.last < place.kept_since => {
                 check.counts().expired += 1;
             }
             Ok(BlobCondition::Nothing) => {
-                check.found(naming.seq, JournalFlaw::ArtifactMissing(digest))
+                check.found(naming.seq, JournalFlaw::ArtifactMissing(digest));
             }
             Err(error) => {
                 check.found(

@@ -26,22 +26,22 @@ pub enum JournalFlaw {
         last: u64,
     },
     /// A row with an impossible number.
-    #[error("a record has the number {number}, and numbers begin at 1")]
+    #[error("a record has the number {number}, but numbers begin at 1")]
     Number {
         /// The number.
         number: i64,
     },
     /// A row that should have been removed.
-    #[error("a record stands before the place up to which records were removed")]
+    #[error("a record is older than the last removed record")]
     BeforeAnchor,
     /// Records were removed, and no record states it.
-    #[error("records up to {up_to} were removed, and no `pruned` record vouches for it")]
+    #[error("records up to {up_to} were removed, but no `pruned` record confirms it")]
     Unvouched {
         /// The last removed number.
         up_to: u64,
     },
     /// Records were removed, and the anchor is gone.
-    #[error("it tells that records up to {up_to} were removed, and the file no longer notes it")]
+    #[error("it reports that records up to {up_to} were removed, but the file has no note of it")]
     AnchorLost {
         /// The last removed number.
         up_to: u64,
@@ -61,13 +61,13 @@ pub enum JournalFlaw {
     #[error("the body is not a JSON object")]
     Body,
     /// The facet table differs from the record.
-    #[error("what the call is looked for by is not what its records say")]
+    #[error("the search facets of the call do not match its records")]
     Facets,
     /// The call ended twice.
     #[error("call `{0}` ends a second time")]
     SecondEnd(InvocationId),
     /// The call has a record after its end.
-    #[error("call `{0}` goes on after its end")]
+    #[error("call `{0}` continues after its end")]
     AfterEnd(InvocationId),
     /// The sealed head is not in the chain.
     #[error("the sealed head `{0}` is not in the record: records were cut off or replaced")]

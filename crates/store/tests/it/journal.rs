@@ -88,7 +88,10 @@ async fn a_record_that_cannot_be_kept_is_refused_and_hurts_nobody_else() {
         ..record(RecordKind::Ended, "{}")
     };
     let refused = append(&journal, nameless).await.unwrap_err();
-    assert!(refused.to_string().contains("empty id"), "{refused}");
+    assert!(
+        refused.to_string().contains("empty session id"),
+        "{refused}"
+    );
     assert_eq!(
         append(&journal, record(RecordKind::Ended, "{}"))
             .await

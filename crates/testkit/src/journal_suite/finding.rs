@@ -39,7 +39,7 @@ async fn check<J: Journal>(journal: &J, query: Query, expected: &[u64]) {
     let found = journal.find(query.clone()).await.expect("find");
     assert!(
         found.iter().all(|row| row.record.facets.is_none()),
-        "what is read carries none"
+        "a record that was read has none"
     );
     assert_eq!(
         found.iter().map(|row| row.seq).collect::<Vec<_>>(),

@@ -79,7 +79,7 @@ impl VerdictRefusal {
             .unwrap_or_default();
         let message = error["message"]
             .as_str()
-            .unwrap_or("the running host refused");
+            .unwrap_or("the running host refused the request");
         Self {
             kind,
             message: format!("{message}{hint}"),

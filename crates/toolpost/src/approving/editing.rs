@@ -84,7 +84,7 @@ fn read(text: &str, before: &Value) -> EditedArguments {
         return EditedArguments::Unchanged;
     }
     match serde_json::from_str::<Value>(text) {
-        Err(error) => EditedArguments::Wrong(format!("this is not JSON: {error}")),
+        Err(error) => EditedArguments::Wrong(format!("the arguments are not JSON: {error}")),
         Ok(same) if same == *before => EditedArguments::Unchanged,
         Ok(arguments) if arguments.is_object() => EditedArguments::Changed(arguments),
         Ok(_) => EditedArguments::Wrong("the arguments must be one JSON object".to_owned()),
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(read(text, &before), expected, "{text}");
         }
         assert!(
-            matches!(read("{", &before), EditedArguments::Wrong(why) if why.starts_with("this is not JSON"))
+            matches!(read("{", &before), EditedArguments::Wrong(why) if why.starts_with("the arguments are not JSON"))
         );
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn find<'a>(
         .to_ascii_lowercase();
     if digits.len() < 4 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
         let message = format!(
-            "`{typed}` is no id\nhint: give the eight digits that `toolpost approvals` shows"
+            "`{typed}` is not a question id\nhint: give the eight digits that `toolpost approvals` shows"
         );
         return Err(UsageError(message).into());
     }
@@ -37,11 +37,11 @@ pub(crate) fn find<'a>(
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (None, _) => anyhow::bail!(
-            "no question `{typed}` waits for an answer\n\
-             hint: it may have been answered, withdrawn or expired; `toolpost journal show` tells, by the whole id"
+            "question `{typed}` is not open\n\
+             hint: it may be answered, withdrawn or expired; check with `toolpost journal show` and the full id"
         ),
         (Some(_), Some(_)) => Err(UsageError(format!(
-            "more than one question is called `{typed}`\nhint: give more digits"
+            "`{typed}` matches more than one question\nhint: give more digits"
         ))
         .into()),
     }

@@ -22,7 +22,7 @@ use crate::{
 
 const HELP: &str = "\
   y            allow it this once
-  s [NUMBER]   allow it, and the like of it by the rule of that number, until the session ends
+  s [NUMBER]   allow it, and similar calls by that rule until the session ends
   r [NUMBER]   the same, and remember the rule for this workspace
   e            edit the arguments, then allow it this once
   n [TEXT]     deny it; the agent reads the text
@@ -56,7 +56,7 @@ pub(crate) fn spawn(host: &Host, tty: ControllingTerminal) -> JoinHandle<()> {
     let desk = ApprovalDesk::of(host, Principal::operator("terminal"));
     tokio::spawn(async move {
         if let Err(error) = run(desk, tty, Box::new(|_| {})).await {
-            tracing::warn!("questions are no longer asked on the terminal: {error:#}");
+            tracing::warn!("approval prompts on the terminal have stopped: {error:#}");
         }
     })
 }
@@ -164,7 +164,7 @@ impl QuestionPrompt<'_> {
             "n" | "no" => self.deny(rest).await,
             "l" | "later" => {
                 let how = format!("`toolpost approvals show {}`", short(self.question.ask_id));
-                self.write_prompt_text(&format!("it waits; {how} shows it again\n"))
+                self.write_prompt_text(&format!("the question stays open; {how} shows it again\n"))
                     .await?;
                 Ok(Some(PromptOutcome::Later))
             }
@@ -224,7 +224,7 @@ impl QuestionPrompt<'_> {
             }
             (1, "") => "1".to_owned(),
             (_, "") => {
-                let prompt = format!("by which rule? [1-{}, nothing to go back] ", rules.len());
+                let prompt = format!("which rule? [1-{}, Enter to go back] ", rules.len());
                 match self.ask(&prompt).await? {
                     PromptReply::Line(line) if line.is_empty() => return Ok(None),
                     PromptReply::Line(line) => line,
@@ -253,7 +253,7 @@ impl QuestionPrompt<'_> {
             Ok(ArgumentEditOutcome::Allowed(decided)) => {
                 self.write_prompt_text(&format!(
                     "{}\n",
-                    styled(GREEN, "allowed once, with the arguments as edited")
+                    styled(GREEN, "allowed once, with the edited arguments")
                 ))
                 .await?;
                 for change in editing::changes(&decided) {
@@ -262,7 +262,7 @@ impl QuestionPrompt<'_> {
                 Ok(Some(PromptOutcome::Answered))
             }
             Ok(ArgumentEditOutcome::Kept) => {
-                self.write_prompt_text("nothing was changed; the question still waits\n")
+                self.write_prompt_text("no changes; the question stays open\n")
                     .await?;
                 Ok(None)
             }
@@ -272,10 +272,7 @@ impl QuestionPrompt<'_> {
 
     async fn deny(&mut self, feedback: &str) -> anyhow::Result<Option<PromptOutcome>> {
         let feedback = match feedback {
-            "" => match self
-                .ask("what should the agent be told? [nothing] ")
-                .await?
-            {
+            "" => match self.ask("reason for the agent? [none] ").await? {
                 PromptReply::Line(line) => line,
                 PromptReply::End => return Ok(None),
                 PromptReply::Gone => return Ok(Some(PromptOutcome::Answered)),
@@ -326,10 +323,10 @@ impl QuestionPrompt<'_> {
         self.write_prompt_text(prompt).await?;
         let id = self.question.ask_id;
         let typed = tokio::select! {
-            typed = self.tty.read_line() => typed.context("the terminal is gone")?,
+            typed = self.tty.read_line() => typed.context("the terminal is closed")?,
             gone = wait_until_closed(self.desk, id) => {
                 gone?;
-                self.write_prompt_text(&format!("\n{}\n", styled(DIM, "it was answered elsewhere, withdrawn or has expired"))).await?;
+                self.write_prompt_text(&format!("\n{}\n", styled(DIM, "the question is closed: answered elsewhere, withdrawn or expired"))).await?;
                 return Ok(PromptReply::Gone);
             }
         };

@@ -81,7 +81,7 @@ pub(crate) fn card(
             format!("{tool} ({id})")
         },
     );
-    page.line("wants", &spelled_out(&question.summary));
+    page.line("summary", &spelled_out(&question.summary));
     for command in &question.commands {
         page.block("runs", command);
     }
@@ -102,12 +102,12 @@ pub(crate) fn card(
     if question.waiting != 1 {
         page.line(
             "waiting",
-            &format!("{} calls for this one answer", question.waiting),
+            &format!("{} calls, one answer for all", question.waiting),
         );
     }
     page.line(
         "expires",
-        &format!("in {}; no answer is a no", left(question, now)),
+        &format!("in {}; the call is then rejected", left(question, now)),
     );
     page.text
 }
@@ -146,7 +146,7 @@ impl QuestionCard {
                 "",
                 &styled(
                     YELLOW,
-                    format!("… and {more} more lines; `toolpost approvals show` has them all"),
+                    format!("… and {more} more lines; see `toolpost approvals show`"),
                 ),
             );
         }
@@ -185,7 +185,7 @@ impl QuestionCard {
 
     fn effects(&mut self, effects: &Effects) {
         let beyond = if effects.open_world {
-            ", and may reach what nobody can list beforehand"
+            ", and may touch more than is listed here"
         } else {
             ""
         };
@@ -217,7 +217,7 @@ impl QuestionCard {
             }
             (None, Some(profile)) => self.line("sandbox", profile.as_str()),
             (None, None) if effects.open_world => {
-                self.line("sandbox", &styled(YELLOW, "nothing confines it"));
+                self.line("sandbox", &styled(YELLOW, "not confined"));
             }
             (None, None) => {}
         }
@@ -349,17 +349,17 @@ mod tests {
         question   90cac3fc 01a1e16e-9fc2-777b-a5e6-92c590cac3fc
         from       agent (agent), session s-1
         tool       shell (shell.shell)
-        wants      git push origin mian
+        summary    git push origin mian
         runs       git push origin mian
         argument   command = git push origin mian
         argument   background = false
-        class      execute, and may reach what nobody can list beforehand
+        class      execute, and may touch more than is listed here
         touches    path:/w (changes)
         sandbox    workspace-write
         asked by   pushes are looked at `ask shell(git push *)` (toolpost.yaml:3)
         rules      1  allow shell(git push origin mian)
                    2  allow shell(git push *)
-        expires    in 9 min; no answer is a no
+        expires    in 9 min; the call is then rejected
         ");
     }
 

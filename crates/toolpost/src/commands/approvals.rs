@@ -61,8 +61,8 @@ async fn host(place: &PlaceArgs) -> anyhow::Result<(HostClient, WorkspacePaths)>
     match reach::running(&place.data_dir).await? {
         Some((client, _)) => Ok((client, place)),
         None => anyhow::bail!(
-            "no host runs on `{}`, and questions are answered through one\n\
-             hint: start it with `toolpost serve`; what waited for an answer waits again then",
+            "no host runs on `{}`; approvals require a running host\n\
+             hint: start it with `toolpost serve`; it opens unanswered questions again",
             place.workspace.display()
         ),
     }

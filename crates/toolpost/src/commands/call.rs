@@ -66,9 +66,10 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<CliExit> {
     let input = json_input(call.json.take(), &mut call.words)?;
     for (flag, given) in [("--timeout", call.timeout), ("--patience", call.patience)] {
         if given.is_some_and(|seconds| !(seconds > 0.0 && seconds <= LONGEST_TIMEOUT)) {
-            return Err(
-                UsageError(format!("`{flag}` must be seconds over 0 and at most a day")).into(),
-            );
+            return Err(UsageError(format!(
+                "`{flag}` must be more than 0 seconds and at most a day"
+            ))
+            .into());
         }
     }
     // Mistakes that are visible without the tool are reported before modules are fetched and processes started.

@@ -30,7 +30,7 @@ pub(crate) struct CaptureArgs {
     settings: SettingsArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The agent; TOOLPOST_URL and TOOLPOST_TOKEN lead it to the host
+    /// The agent's command; TOOLPOST_URL and TOOLPOST_TOKEN are the address and the token of the host
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -78,7 +78,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<CliExit> {
             "\n{}\n  export {}=\"$(cat '{}')\"",
             styled(
                 DIM,
-                "the client reads the token from its environment, so set that before it starts:"
+                "the client reads the token from its environment; set it before the client starts:"
             ),
             clients::VARIABLE,
             token_file.display()
@@ -129,7 +129,10 @@ fn list(as_json: bool) -> anyhow::Result<CliExit> {
     }
     anstream::eprintln!(
         "{}",
-        styled(DIM, "`toolpost connect CLIENT` tells what to run or paste")
+        styled(
+            DIM,
+            "`toolpost connect CLIENT` prints the setup of a client"
+        )
     );
     Ok(CliExit::Done)
 }
@@ -145,7 +148,7 @@ fn check_name(name: &str) -> Result<(), UsageError> {
     {
         true => Ok(()),
         false => Err(UsageError(
-            "a name has 1 to 64 letters, digits, `-` and `_`, and no `-` in front".into(),
+            "a name has 1 to 64 letters, digits, `-` and `_`, and does not begin with `-`".into(),
         )),
     }
 }
@@ -226,16 +229,16 @@ impl HostReachability {
         match (over_pipes, self) {
             (true, Self::Nobody) | (false, Self::Listens(_)) => None,
             (true, Self::Listens(_) | Self::OnPipes) => Some(
-                "a host runs on this workspace already, and the client's own would need a `--data-dir` of its \
-                 own\nhint: `--http` leads the client to one that `toolpost serve` started",
+                "a host already runs on this workspace; the client joins it if their settings are the same, \
+                 otherwise it needs its own `--data-dir`\nhint: use `--http` if `toolpost serve` started the host",
             ),
             (false, Self::OnPipes) => Some(
-                "the host that runs on this workspace talks to its own client and listens nowhere, so this is the \
-                 configured address\nhint: `toolpost serve` listens there, or connect with `--stdio`",
+                "the running host serves its client over pipes and has no address, so this is the configured \
+                 address\nhint: start `toolpost serve`, or connect with `--stdio`",
             ),
             (false, Self::Nobody) => Some(
-                "no host is running on this workspace, so this is the configured address\nhint: `toolpost serve` starts \
-                 one there",
+                "no host is running on this workspace, so this is the configured address\nhint: start one with \
+                 `toolpost serve`",
             ),
         }
     }

@@ -142,14 +142,14 @@ async fn examine(settings: &CommandSettings) -> Vec<DoctorFinding> {
         findings.extend(loaded.problem.as_ref().map(|problem| {
             DoctorFinding::bad(
                 "host",
-                format!("it cannot take up the configuration and keeps the one before\n{problem}"),
+                format!("it cannot apply the changed configuration and keeps the previous one\n{problem}"),
             )
         }));
         if !loaded.after_restart.is_empty() {
             let waiting = loaded.after_restart.join(", ");
             findings.push(DoctorFinding::odd(
                 "host",
-                format!("changed since it started, and not taken up: {waiting}"),
+                format!("changed, but in effect only after a restart: {waiting}"),
             ));
         }
     }
@@ -226,7 +226,9 @@ fn configuration(settings: &CommandSettings) -> Vec<DoctorFinding> {
             ),
             (Some(LayerTrust::Untrusted), None) => DoctorFinding::odd(
                 "configuration",
-                format!("`{path}` is not trusted, so it may only restrict\nhint: toolpost trust"),
+                format!(
+                    "`{path}` is not trusted, so only its restrictions apply\nhint: toolpost trust"
+                ),
             ),
             (Some(LayerTrust::Trusted | LayerTrust::LastGood), None) => {
                 DoctorFinding::good("configuration", format!("`{path}` is trusted ({origin})"))
@@ -234,7 +236,8 @@ fn configuration(settings: &CommandSettings) -> Vec<DoctorFinding> {
         });
     }
     if findings.is_empty() {
-        let text = "defaults; no `toolpost.yaml` in the workspace, none of yours, and no policy";
+        let text =
+            "defaults; no `toolpost.yaml` in the workspace, no user configuration, no policy";
         findings.push(DoctorFinding::good("configuration", text));
     }
     findings
@@ -257,7 +260,11 @@ fn data_dir(settings: &CommandSettings) -> DoctorFinding {
             let home = environment::home_of(path);
             DoctorFinding::good(
                 "record",
-                format!("`{}` will be made in `{}`", path.display(), home.display()),
+                format!(
+                    "`{}` will be created in `{}`",
+                    path.display(),
+                    home.display()
+                ),
             )
         }
         Err(error) => DoctorFinding::bad("record", error.to_string()),
@@ -299,7 +306,7 @@ fn sandbox(settings: &CommandSettings) -> DoctorFinding {
     let Some(program) = environment::this_program() else {
         return DoctorFinding::bad(
             "sandbox",
-            "this program cannot find itself, so no process can be confined",
+            "the path of this program is unknown, so no process can be confined",
         );
     };
     let launcher = Launcher::new(program);
@@ -316,7 +323,7 @@ fn sandbox(settings: &CommandSettings) -> DoctorFinding {
     );
     for check in test.checks.iter().filter(|check| !check.ok) {
         text.push_str(&format!(
-            "\ndid not hold on tier {:?}: {} ({})",
+            "\nfailed on tier {:?}: {} ({})",
             check.tier, check.name, check.detail
         ));
     }
@@ -324,12 +331,12 @@ fn sandbox(settings: &CommandSettings) -> DoctorFinding {
         SandboxTier::A => DoctorFinding::good("sandbox", text),
         _ if settings.config.sandbox.require => DoctorFinding::bad(
             "sandbox",
-            format!("{text}\nhint: `sandbox.require` is set, so no process will be started"),
+            format!("{text}\nhint: no process starts while `sandbox.require` is set"),
         ),
         SandboxTier::B => DoctorFinding::odd("sandbox", text),
         SandboxTier::C | SandboxTier::N => DoctorFinding::odd(
             "sandbox",
-            format!("{text}\nhint: commands ask, since files are not confined"),
+            format!("{text}\nhint: commands need approval, because files are not confined"),
         ),
     }
 }
@@ -421,7 +428,7 @@ fn server_finding(
     let Some(SourceReport { tools, health, .. }) = report else {
         return DoctorFinding::odd(
             MCP_SERVER,
-            format!("{name} ({reach}): the running host does not know it; it was added since"),
+            format!("{name} ({reach}): missing in the running host; it was added later"),
         );
     };
     let mut text = format!(
@@ -429,7 +436,7 @@ fn server_finding(
         health.state.as_str()
     );
     if health.restarts > 0 {
-        text.push_str(&format!(", started again {} times", health.restarts));
+        text.push_str(&format!(", restarted {} times", health.restarts));
     }
     if let Some(message) = &health.message {
         text.push_str(&format!("\n{message}"));
@@ -437,7 +444,7 @@ fn server_finding(
     if !health.quarantined.is_empty() {
         let count = health.quarantined.len();
         text.push_str(&format!(
-            "\n{count} definitions are kept back\nhint: toolpost tools accept {name}"
+            "\n{count} definitions are held back\nhint: toolpost tools accept {name}"
         ));
     }
     match health.state {

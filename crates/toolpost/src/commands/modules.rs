@@ -24,7 +24,7 @@ pub(crate) struct ModulesArgs {
 
 #[derive(Subcommand)]
 enum ModulesCommand {
-    /// List the modules of the plans, their sources, and whether they are here
+    /// List the modules of the plans, their sources, and whether they are fetched
     List(WhichArgs),
     /// Fetch missing modules with their packages, so that a host can start without a network
     Fetch(WhichArgs),
@@ -58,7 +58,7 @@ struct PlanArgs {
     /// The folder of fetched modules and their packages; by default `$XDG_CACHE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
-    /// Fetch from URLs that begin so even if the address is private: `http://127.0.0.1:8080/`; may be repeated
+    /// Fetch from URLs with this prefix even if the address is private: `http://127.0.0.1:8080/`; may be repeated
     #[arg(long, value_name = "URL")]
     allow_private: Vec<String>,
 }

@@ -74,7 +74,7 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<CliExit> {
         .unwrap_or_else(|| PathBuf::from(name.module_id()));
     let template = ModuleTemplate::of(arguments.lang);
     environment::write_new_folder(&folder, &template.files(&name))?;
-    say!("made {} with a tool `{}`", folder.display(), name.tool());
+    say!("created {} with a tool `{}`", folder.display(), name.tool());
     anstream::eprintln!("{}", next_steps(&template, &folder, &name));
     if let Some(needs) = needed_feature(arguments.lang) {
         anstream::eprintln!("{needs}");
@@ -89,10 +89,10 @@ fn needed_feature(language: ModuleLanguage) -> Option<String> {
         ModuleLanguage::Rust => ("grpc", toolpost_serve::RUNS_GRPC_MODULES),
         ModuleLanguage::Wasm => ("wasm", toolpost_serve::RUNS_COMPONENTS),
     };
-    let needs = format!("needs a `toolpost` that was built with `--features {feature}`");
+    let needs = format!("requires a `toolpost` that was built with `--features {feature}`");
     Some(match has_it {
         true => format!("{needs}; this one was"),
-        false => format!("{needs}; this one was not, and runs no such module"),
+        false => format!("{needs}; this one was not and cannot run the module"),
     })
 }
 
@@ -103,7 +103,7 @@ fn next_steps(template: &ModuleTemplate, folder: &Path, name: &ModuleName) -> St
     let mut steps = vec![
         format!("cd {folder}"),
         format!(
-            "# write your tool where {} says CHANGE",
+            "# write your tool at the CHANGE marks in {}",
             template.work_file(name)
         ),
     ];
@@ -119,6 +119,6 @@ fn next_steps(template: &ModuleTemplate, folder: &Path, name: &ModuleName) -> St
 fn test_kit(folder: &Path) -> anyhow::Result<CliExit> {
     let path = folder.join(TEST_KIT_NAME);
     environment::write_new_file(&path, TEST_KIT)?;
-    say!("made {}", path.display());
+    say!("created {}", path.display());
     Ok(CliExit::Done)
 }

@@ -67,9 +67,10 @@ fn errors() -> String {
 fn command_line() -> String {
     let mut page = format!(
         "{GENERATED}\n# The command line\n\n\
-         Data goes to stdout, talk to stderr. Exit codes: 0 done; 1 the tool failed or a check found something; \
-         2 the command or the configuration is wrong; 3 the call was denied or rejected; 4 it was canceled or \
-         timed out; 5 nobody knows what came of it. `TOOLPOST_LOG` chooses what is logged, such as `info`.\n"
+         Stdout has the results, stderr the messages. Exit codes: 0 done; 1 the tool failed or a check found a \
+         problem; 2 the command or the configuration is wrong; 3 the call was denied or rejected; 4 it was canceled \
+         or timed out; 5 its outcome is unknown; 6 done, but a part of the configuration is missing. \
+         `TOOLPOST_LOG` sets the log filter, such as `info`.\n"
     );
     let mut cli = Cli::command().term_width(100);
     cli.build();

@@ -211,7 +211,7 @@ async fn banner(
         "MCP",
         format!(
             "http://{address}/mcp {}",
-            styled(DIM, "(`toolpost connect` sets clients up)")
+            styled(DIM, "(`toolpost connect` prints the setup of clients)")
         ),
     );
     line(
@@ -227,7 +227,7 @@ async fn banner(
     line(
         "token",
         match (server.token(), kept) {
-            (None, _) => styled(YELLOW, "none: everybody on this machine may call"),
+            (None, _) => styled(YELLOW, "none: every program on this machine may call"),
             (Some(_), true) => format!("in {token_file}"),
             (Some(_), false) => "the one you gave".to_owned(),
         },
@@ -237,7 +237,7 @@ async fn banner(
             (_, Some(broken)) => styled(RED, &broken.note),
             (Some(LayerTrust::Untrusted), None) => styled(
                 YELLOW,
-                "not trusted: it may only restrict; `toolpost trust` changes that",
+                "not trusted: only its restrictions apply; run `toolpost trust` to change that",
             ),
             (Some(LayerTrust::Trusted | LayerTrust::LastGood) | None, None) => "trusted".to_owned(),
         };
@@ -250,14 +250,14 @@ async fn banner(
     line("approvals", approvals(&settings.config.approvals, asked));
     let sandbox = &settings.config.sandbox;
     let required = if sandbox.require {
-        ", and only where all of it can be enforced"
+        ", required in full"
     } else {
         ""
     };
     line(
         "sandbox",
         format!(
-            "{}{required}; `toolpost doctor` tells what this machine enforces",
+            "{}{required}; `toolpost doctor` shows what this machine enforces",
             sandbox.profile
         ),
     );
@@ -313,15 +313,15 @@ enum ApprovalPromptLocation {
 
 fn approvals(config: &ApprovalsConfig, asked: ApprovalPromptLocation) -> String {
     let within = ConfigDuration::new(config.timeout);
-    let who = match asked {
+    let answers = match asked {
         ApprovalPromptLocation::Here => {
-            "asked on this terminal, and answered here or with `toolpost approvals`"
+            "asked on this terminal; answer here or with `toolpost approvals`"
         }
         ApprovalPromptLocation::Elsewhere => {
-            "answered with `toolpost approvals` from another terminal, or over HTTP"
+            "answer with `toolpost approvals` in another terminal, or over HTTP"
         }
     };
-    format!("{who}; no answer within {within} is a no")
+    format!("{answers}; rejected without an answer within {within}")
 }
 
 fn mode(config: &HostConfig) -> String {
@@ -372,7 +372,7 @@ fn plugins(server: &Server, config: &HostConfig) -> Vec<String> {
             let rest = styled(
                 DIM,
                 format!(
-                    "its requests that act are decided by mode and rules; allow them with --allow '{pattern}'"
+                    "mode and rules decide its requests with outside effects; allow them with --allow '{pattern}'"
                 ),
             );
             text.push_str(&format!("; {rest}"));

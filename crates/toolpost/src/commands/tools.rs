@@ -139,11 +139,11 @@ async fn list(arguments: ToolListArgs) -> anyhow::Result<CliExit> {
         .for_each(terminal::warn);
     if !found {
         anstream::eprintln!(
-            "nothing found{}",
+            "no tools found{}",
             if arguments.deferred {
                 ""
             } else {
-                "; deferred tools are searched with `--deferred`"
+                "; `--deferred` includes deferred tools"
             }
         );
     }
@@ -220,7 +220,7 @@ fn health_lines(report: &SourceReport, unavailable: &[Value]) -> Vec<String> {
             ""
         };
         lines.push(format!(
-            "definitions of `{}` are kept back until you accept them: {}{more}\nhint: toolpost tools accept {}",
+            "definitions of `{}` are held back until you accept them: {}{more}\nhint: toolpost tools accept {}",
             report.name,
             shown.join(", "),
             report.name

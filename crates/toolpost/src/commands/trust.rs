@@ -46,9 +46,9 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
         say!(
             "{}",
             if known {
-                "forgotten: the file may only restrict again"
+                "trust removed: only the restrictions of the file apply now"
             } else {
-                "it was not trusted"
+                "the file was not trusted"
             }
         );
         return Ok(CliExit::Done);
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
     }
     if let Some(errors) = &project.unreadable_plan {
         return Err(UsageError(format!(
-            "a mount plan that it includes cannot be read\n{errors}"
+            "a mount plan in its `include` cannot be read\n{errors}"
         ))
         .into());
     }
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
     }
     store.trust(&project.path, &project.digest)?;
     say!(
-        "`{}` is trusted as it is now; any change to it needs trust again",
+        "`{}` is trusted as it is now; after any change, trust it again",
         project.path.display()
     );
     for notice in settings
@@ -80,11 +80,11 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
             "{}",
             styled(
                 DIM,
-                format!("now counts: {} ({})", notice.key, notice.place)
+                format!("now in effect: {} ({})", notice.key, notice.place)
             )
         );
     }
-    say!("a running host takes this up by itself");
+    say!("a running host applies this automatically");
     Ok(CliExit::Done)
 }
 

@@ -8,26 +8,30 @@ use crate::{
 const PAGE: &[(&str, &str)] = &[
     (
         "toolpost serve",
-        "start the host; it says where it listens, what it allows and how to change that",
+        "start the host and print its address and permissions",
     ),
-    ("toolpost tools", "what can be called here"),
+    ("toolpost tools", "list the tools"),
     ("toolpost call read_file path=README.md", "call a tool"),
     (
         "toolpost explain write_file path=x content=y",
-        "what would happen to a call, and why",
+        "explain a call without making it",
     ),
-    ("toolpost journal tail", "what happened"),
-    ("toolpost doctor", "is everything in place?"),
+    ("toolpost journal tail", "show the newest records"),
+    ("toolpost doctor", "check the setup"),
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
 pub(crate) fn run() -> anyhow::Result<CliExit> {
     say!(
-        "{} holds the tools of AI agents: files and more, behind permission and on record.\n",
+        "{} runs tools for AI agents, with permissions and a record of every call.\n",
         styled(BOLD, "toolpost")
     );
-    for (command, what) in PAGE {
-        say!("  {}\n      {}", styled(BOLD, command), styled(DIM, what));
+    for (command, purpose) in PAGE {
+        say!(
+            "  {}\n      {}",
+            styled(BOLD, command),
+            styled(DIM, purpose)
+        );
     }
     say!("\n`toolpost --help` lists every command, `toolpost COMMAND --help` its options.");
     Ok(CliExit::Done)

@@ -37,7 +37,7 @@ impl RunningAgent {
             .0
             .wait()
             .await
-            .context("the command cannot be waited for")?;
+            .context("waiting for the command failed")?;
         Ok(code(status))
     }
 

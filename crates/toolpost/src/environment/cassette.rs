@@ -32,5 +32,5 @@ pub(crate) fn create_temporary_data_dir() -> anyhow::Result<tempfile::TempDir> {
         .prefix("toolpost-")
         .permissions(private)
         .tempdir();
-    folder.context("a temporary folder for the record")
+    folder.context("a temporary folder for the record cannot be created")
 }

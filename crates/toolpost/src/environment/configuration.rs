@@ -75,10 +75,10 @@ pub(crate) fn check_user_file(path: &Path) -> anyhow::Result<()> {
     check(path, "your configuration", &FileOwnerRequirement::MyGroup)
 }
 
-fn check(path: &Path, what: &str, guarded: &FileOwnerRequirement) -> anyhow::Result<()> {
+fn check(path: &Path, file: &str, guarded: &FileOwnerRequirement) -> anyhow::Result<()> {
     let shown = path.display();
     let metadata =
-        std::fs::metadata(path).with_context(|| format!("{what} `{shown}` cannot be looked at"))?;
+        std::fs::metadata(path).with_context(|| format!("{file} `{shown}` cannot be read"))?;
     let owner = metadata.uid();
     let others = metadata.mode();
     let (mine, writers) = match guarded {
@@ -88,17 +88,18 @@ fn check(path: &Path, what: &str, guarded: &FileOwnerRequirement) -> anyhow::Res
     };
     if owner != 0 && !(mine && owner == geteuid().as_raw()) {
         let wanted = if mine {
-            "neither root's nor yours"
+            "not to root or you"
         } else {
-            "not root's"
+            "not to root"
         };
-        let message =
-            format!("{what} `{shown}` belongs to user {owner}, so it is {wanted}\nhint: chown it");
+        let message = format!(
+            "{file} `{shown}` belongs to user {owner}, {wanted}\nhint: change its owner with `chown`"
+        );
         return Err(UsageError(message).into());
     }
     if others & writers != 0 {
         let message = format!(
-            "{what} `{shown}` can be written by others (mode {:03o})\nhint: chmod go-w '{shown}'",
+            "{file} `{shown}` is writable for other users (mode {:03o})\nhint: chmod go-w '{shown}'",
             others & 0o777
         );
         return Err(UsageError(message).into());

@@ -38,7 +38,7 @@ fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
     let refused = |why: String| UsageError(format!("{called} {why}"));
     let bytes = match &credential.source {
         CredentialSource::Variable(name) => {
-            let why = "is in no variable of the environment\nhint: set the one named under `env` where the host is started, or keep the value in a file";
+            let why = "has no value, because its environment variable is not set\nhint: set the variable named under `env` for the host, or keep the value in a file";
             std::env::var_os(name)
                 .ok_or_else(|| refused(why.to_owned()))?
                 .into_encoded_bytes()
@@ -48,7 +48,7 @@ fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
     let text = bytes.trim_ascii();
     if text.len() < SHORTEST {
         let why =
-            format!("is shorter than {SHORTEST} characters, too short to be kept out of records");
+            format!("is shorter than {SHORTEST} characters, too short to be redacted in records");
         return Err(refused(why).into());
     }
     if text.len() > LONGEST {
@@ -58,7 +58,7 @@ fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
     match str::from_utf8(text) {
         Ok(value) if text.iter().all(legal) => Ok(Secret::new(value.to_owned())),
         _ => Err(refused(
-            "is not one line of plain characters, so no header can carry it".to_owned(),
+            "is not one line of ASCII characters, so it cannot be sent in a header".to_owned(),
         )
         .into()),
     }
@@ -94,7 +94,7 @@ fn read_file(path: &Path, called: &str) -> anyhow::Result<Vec<u8>> {
     }
     if about.mode() & OTHERS != 0 {
         let why =
-            format!("which others can get at\nhint: close it to them with `chmod 600 {shown}`");
+            format!("which other users can access\nhint: restrict access with `chmod 600 {shown}`");
         return Err(UsageError(format!("{called} is in `{shown}`, {why}")).into());
     }
     let mut bytes = Vec::new();

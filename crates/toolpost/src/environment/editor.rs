@@ -17,7 +17,7 @@ use super::MAX_INPUT;
 pub(crate) async fn edit(text: String) -> anyhow::Result<String> {
     let (tell, edited) = oneshot::channel();
     std::thread::spawn(move || tell.send(edit_now(&text)));
-    edited.await.context("the editor was given up")?
+    edited.await.context("the editor ended without a result")?
 }
 
 fn edit_now(text: &str) -> anyhow::Result<String> {
@@ -31,7 +31,7 @@ fn edit_now(text: &str) -> anyhow::Result<String> {
         .prefix("toolpost-")
         .permissions(private)
         .tempdir();
-    let folder = folder.context("a temporary folder")?;
+    let folder = folder.context("a temporary folder cannot be created")?;
     let path = folder.path().join("arguments.json");
     let mut file = OpenOptions::new()
         .write(true)
@@ -55,10 +55,10 @@ fn edit_now(text: &str) -> anyhow::Result<String> {
         .status()
         .with_context(|| format!("the editor `{program}` cannot be started"))?;
     if !status.success() {
-        bail!("the editor `{program}` ended with {status}, so nothing was decided");
+        bail!("the editor `{program}` failed with {status}, so the question stays open");
     }
     let mut edited = String::new();
-    let file = std::fs::File::open(&path).context("the edited file is gone")?;
+    let file = std::fs::File::open(&path).context("the edited file does not exist")?;
     file.take(MAX_INPUT)
         .read_to_string(&mut edited)
         .context("the edited file cannot be read")?;

@@ -60,7 +60,7 @@ struct BlobsToLookAt(BlobFiles);
 
 impl BlobStore for BlobsToLookAt {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
-        let refusal = BlobError::Storage("a host that only looks keeps no results".to_owned());
+        let refusal = BlobError::Storage("a read-only host keeps no results".to_owned());
         Box::pin(std::future::ready(Err(refusal)))
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn mcp_caches(config: &HostConfig) -> BTreeMap<String, PathBuf> {
         {
             Ok(()) => Some((server.name.clone(), folder)),
             Err(error) => {
-                tracing::warn!("`{}` cannot be made: {error}", folder.display());
+                tracing::warn!("`{}` cannot be created: {error}", folder.display());
                 None
             }
         }

@@ -18,7 +18,7 @@ pub(crate) fn write_new_folder(folder: &Path, files: &[(PathBuf, String)]) -> an
     };
     if taken {
         let message = format!(
-            "`{}` is there already\nhint: choose another folder with `--path DIR`",
+            "`{}` already exists\nhint: choose another folder with `--path DIR`",
             folder.display()
         );
         return Err(UsageError(message).into());
@@ -38,10 +38,7 @@ pub(crate) fn write_new_file(path: &Path, text: &str) -> anyhow::Result<()> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => file.write_all(text.as_bytes()).with_context(told),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let message = format!(
-                "`{}` is there already\nhint: remove it first",
-                path.display()
-            );
+            let message = format!("`{}` already exists\nhint: remove it first", path.display());
             Err(UsageError(message).into())
         }
         Err(error) => Err(error).with_context(told),

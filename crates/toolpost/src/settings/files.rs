@@ -239,8 +239,7 @@ impl<'a> ConfigFileReader<'a> {
             String::new()
         };
         let note = format!(
-            "`{name}` cannot be read ({line}{}); what it denied and restricted before still counts, what it allowed \
-             does not",
+            "`{name}` cannot be read ({line}{}); its last good denials and restrictions still apply, its grants do not",
             first.message
         );
         let layer = ConfigLayer::last_good(parsed, file.origin, note.clone())
@@ -261,7 +260,7 @@ impl<'a> ConfigFileReader<'a> {
     fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
         match DataDir::at(&self.place.data_dir) {
             Ok(data_dir) => Ok(TrustStore::open(&data_dir)
-                .context("the list of trusted files")?
+                .context("the list of trusted files cannot be read")?
                 .is_trusted(path, digest)),
             Err(DataDirError::Missing { .. }) => Ok(false),
             Err(error) => Err(error.into()),

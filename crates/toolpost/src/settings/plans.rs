@@ -79,13 +79,16 @@ impl PlanReadResult {
     pub(crate) fn missing_warnings(&self) -> impl Iterator<Item = String> {
         self.missing.iter().map(|include| match &include.source {
             ModuleSource::Unspoken { text, why } => {
-                format!("{}: `{text}` is missing, so what it plans is not there: {why}", include.place)
+                format!(
+                    "{}: `{text}` is missing, so its modules are missing too: {why}",
+                    include.place
+                )
             }
             ModuleSource::Git { .. }
             | ModuleSource::Archive { .. }
             | ModuleSource::Path(_)
             | ModuleSource::Package(_) => format!(
-                "{}: `{}` has not been fetched, so what it plans is not there\nhint: toolpost modules fetch",
+                "{}: `{}` is not fetched, so its modules are missing\nhint: toolpost modules fetch",
                 include.place, include.source
             ),
         })

@@ -57,7 +57,7 @@ fn lines_of_ai_sdk_4() {
     );
     assert_eq!(
         ran.stderr,
-        "warning: line 3 is left out: this is no JSON: expected ident at column 2\n"
+        "warning: line 3 is left out: this is not JSON: expected ident at column 2\n"
     );
     assert_eq!(ran.code, 0);
 }

@@ -169,7 +169,7 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
         .unwrap();
     let edited = Ran::from(edited).expect(0);
     assert!(
-        edited.stdout.contains("with the arguments as edited"),
+        edited.stdout.contains("with the edited arguments"),
         "{}",
         edited.stdout
     );
@@ -187,9 +187,9 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
         "pushes are looked at",
         "answered",
         "by local: allowed once",
-        "command changed",
+        "arguments changed: command",
         "git push origin main:main",
-        "(who approved it)",
+        "(the approver)",
         "await_approval",
         "succeeded",
     ] {
@@ -245,7 +245,7 @@ fn a_no_reaches_the_agent_with_its_reason() {
     );
     for words in [["approvals", "allow", &id], ["approvals", "show", &id]] {
         let late = bench.run(&words).expect(1);
-        assert!(late.stderr.contains("no question"), "{}", late.stderr);
+        assert!(late.stderr.contains("is not open"), "{}", late.stderr);
     }
 }
 
@@ -288,12 +288,7 @@ fn other_arguments_are_checked_and_ids_may_be_short() {
         .env("EDITOR", "true")
         .output()
         .unwrap();
-    assert!(
-        Ran::from(unchanged)
-            .expect(1)
-            .stderr
-            .contains("still waits")
-    );
+    assert!(Ran::from(unchanged).expect(1).stderr.contains("stays open"));
     let broken = bench
         .command(&["approvals", "allow", short, "--edit"])
         .env("VISUAL", "false")
@@ -303,7 +298,7 @@ fn other_arguments_are_checked_and_ids_may_be_short() {
         Ran::from(broken)
             .expect(1)
             .stderr
-            .contains("nothing was decided")
+            .contains("so the question stays open")
     );
     assert_eq!(bench.only(), id, "none of these was an answer");
     let other = r#"{"command":"echo two > two.txt"}"#;
@@ -353,7 +348,7 @@ fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
     assert_eq!(
         (
             empty.stdout.as_str(),
-            empty.stderr.contains("nothing waits")
+            empty.stderr.contains("no open questions")
         ),
         ("", true)
     );
@@ -372,7 +367,9 @@ fn no_answer_in_time_is_a_no_and_who_hangs_up_asks_no_more() {
     let bench = Bench::new("approvals: { timeout: 1s }\n");
     let served = bench.serve();
     assert!(
-        served.banner.contains("no answer within 1s is a no"),
+        served
+            .banner
+            .contains("rejected without an answer within 1s"),
         "{}",
         served.banner
     );
@@ -402,7 +399,11 @@ fn a_call_without_a_terminal_is_denied_and_beside_a_host_it_waits() {
     let alone = bench
         .run(&["call", "write_file", "path=a", "content=b"])
         .expect(3);
-    assert!(alone.stderr.contains("nobody is there"), "{}", alone.stderr);
+    assert!(
+        alone.stderr.contains("this host has no operator"),
+        "{}",
+        alone.stderr
+    );
     let served = bench.serve();
     let call = bench
         .command(&["call", "write_file", "path=a", "content=b"])

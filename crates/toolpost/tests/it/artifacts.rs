@@ -66,7 +66,7 @@ fn what_is_unknown_gone_or_damaged_is_told_and_leaves_no_file() {
     let other = id(&piece).rsplit_once('_').unwrap().0.to_owned() + "_9";
     let unknown = home.run(&["artifacts", "get", &other]).expect(1);
     assert!(
-        unknown.stderr.contains("no kept result"),
+        unknown.stderr.contains("the kept result"),
         "{}",
         unknown.stderr
     );
@@ -127,7 +127,7 @@ fn an_operator_makes_room_by_hand() {
     ] {
         assert_eq!(
             home.run(arguments).expect(0).stdout,
-            "nothing is that old\n"
+            "no kept results are that old\n"
         );
     }
     let two_days_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 24 * 3600);

@@ -109,7 +109,7 @@ fn paths_on_the_command_line_are_those_of_the_current_folder() {
     .stdout;
     assert!(
         doctor.contains(&format!(
-            "`{told}/elsewhere/new/record` will be made in `{told}/elsewhere`"
+            "`{told}/elsewhere/new/record` will be created in `{told}/elsewhere`"
         )),
         "{doctor}"
     );

@@ -63,6 +63,7 @@ mod serving;
 mod shell;
 mod soak;
 mod terminal;
+mod transcripts;
 mod trust;
 mod validate;
 mod watch;

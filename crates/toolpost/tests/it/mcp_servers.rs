@@ -1,4 +1,4 @@
-//! MCP servers by the configuration and by other programs' lists: named, kept back, accepted, told of.
+//! MCP servers by the configuration and by other programs' lists: named, held back, accepted, told of.
 
 use std::path::PathBuf;
 
@@ -155,7 +155,7 @@ fn a_list_of_another_program_is_taken_as_it_is() {
         .expect(0);
     assert_eq!(called.stdout.trim(), "blue");
     for told in [
-        "`mcpServers.other.autoApprove` is ignored: calls are allowed by rules: `allow other.add`",
+        "`mcpServers.other.autoApprove` is ignored: use rules to allow calls: `allow other.add`",
         "`old` (from `.mcp.json:2`) is not available: its type is `sse`",
         "`remote` (from `.mcp.json:2`) is not available: in its `headers.Authorization`, the variable `NO_SUCH_TOKEN` is not set",
     ] {
@@ -230,7 +230,7 @@ fn a_changed_definition_is_kept_back_until_it_is_accepted() {
     let home = named("", "rules: [allow demo.*]\n");
     home.run(&["call", "demo__add"]).expect(0);
     let nothing = home.run(&["tools", "accept"]).expect(0);
-    assert_eq!(nothing.stdout.trim(), "nothing is kept back");
+    assert_eq!(nothing.stdout.trim(), "no definitions are held back");
     define(
         &home,
         &[
@@ -258,7 +258,7 @@ fn a_changed_definition_is_kept_back_until_it_is_accepted() {
     );
     let unasked = home.run(&["tools", "accept", "demo"]).expect(2);
     assert!(
-        unasked.stderr.contains("no terminal to ask on"),
+        unasked.stderr.contains("no terminal to confirm on"),
         "{}",
         unasked.stderr
     );
@@ -271,7 +271,9 @@ fn a_changed_definition_is_kept_back_until_it_is_accepted() {
         .run(&["tools", "accept", "demo.nothing", "--yes"])
         .expect(1);
     assert!(
-        wrong.stderr.contains("no tool that is kept back"),
+        wrong
+            .stderr
+            .contains("is neither a source nor a held-back tool"),
         "{}",
         wrong.stderr
     );
@@ -292,7 +294,7 @@ fn a_changed_definition_is_kept_back_until_it_is_accepted() {
     home.run(&["call", "demo__add"]).expect(0);
     assert_eq!(
         home.run(&["tools", "accept"]).expect(0).stdout.trim(),
-        "nothing is kept back"
+        "no definitions are held back"
     );
 }
 
@@ -367,7 +369,7 @@ fn a_running_host_tells_operators_of_its_servers_and_takes_their_word() {
         doctor.stdout
     );
     assert!(
-        doctor.stdout.contains("2 definitions are kept back"),
+        doctor.stdout.contains("2 definitions are held back"),
         "{}",
         doctor.stdout
     );
@@ -393,7 +395,11 @@ fn what_a_reference_came_to_is_never_written_or_shown() {
         Ran::from(command.env("DEMO_WORD", TOKEN).output().unwrap())
     };
     let open = call("KEY");
-    assert!(open.stderr.contains("others can get at"), "{}", open.stderr);
+    assert!(
+        open.stderr.contains("other users can access"),
+        "{}",
+        open.stderr
+    );
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     for (name, secret) in [("KEY", TOKEN), ("PLAIN", "another-long-key-of-mine")] {
         let ran = call(name).expect(0);
@@ -500,8 +506,8 @@ fn a_server_sees_only_the_paths_that_its_settings_name() {
         json!([docs])
     );
     for (list, told) in [
-        ("[./nowhere]", "nowhere`, which cannot be found"),
-        ("[/usr]", "`/usr`, which lies in no root"),
+        ("[./nowhere]", "nowhere` cannot be found"),
+        ("[/usr]", "`/usr` is outside all roots"),
         (
             "[]\n      sandbox: none",
             "`sandbox: none` lets its program read everything",

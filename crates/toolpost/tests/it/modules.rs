@@ -34,7 +34,7 @@ fn a_path_is_used_where_it_is() {
     fs::remove_dir_all(place.path("mods")).unwrap();
     let gone = place.modules(&["list"]).expect(1);
     assert!(
-        gone.stdout.contains("broken") && gone.stdout.contains("is not there"),
+        gone.stdout.contains("broken") && gone.stdout.contains("does not exist"),
         "{}",
         gone.stdout
     );
@@ -121,7 +121,7 @@ fn sections_of_the_agent_are_noted_and_slips_are_told() {
     assert!(
         listed
             .stdout
-            .contains("`providers` (models) is left to the agent"),
+            .contains("`providers` (models) is ignored: it is for the agent"),
         "{}",
         listed.stdout
     );
@@ -190,7 +190,7 @@ fn trust_in_a_file_is_trust_in_the_plans_it_includes() {
     assert!(
         refused
             .stderr
-            .contains("plan that it includes cannot be read"),
+            .contains("a mount plan in its `include` cannot be read"),
         "{}",
         refused.stderr
     );

@@ -238,7 +238,7 @@ fn check(naming: &str, more: &str, expected: &[(&str, &str, &str)]) {
     }
     assert!(
         host.banner
-            .contains("the plugin `shell` is called `shell_plugin` here"),
+            .contains("the plugin `shell` is renamed to `shell_plugin`"),
         "{}",
         host.banner
     );

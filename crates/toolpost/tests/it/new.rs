@@ -87,8 +87,9 @@ fn the_other_languages_come_with_what_builds_them() {
             ])
             .expect(0);
         let feature = if language == "rust" { "grpc" } else { language };
-        let needs =
-            format!("needs a `toolpost` that was built with `--features {feature}`; this one was");
+        let needs = format!(
+            "requires a `toolpost` that was built with `--features {feature}`; this one was"
+        );
         assert!(made.stderr.contains(&needs), "{}", made.stderr);
         let module = home.workspace().join(language);
         assert_eq!(files(&module).join(" "), expected);
@@ -115,11 +116,7 @@ fn nothing_is_written_over() {
     home.run(&new).expect(0);
     home.write("tool-greet/plan.yaml", "mine");
     let again = home.run(&new).expect(2);
-    assert!(
-        again.stderr.contains("is there already"),
-        "{}",
-        again.stderr
-    );
+    assert!(again.stderr.contains("already exists"), "{}", again.stderr);
     assert_eq!(home.read("tool-greet/plan.yaml"), "mine");
     home.run(&["new", "testkit"]).expect(0);
     home.run(&["new", "testkit"]).expect(2);

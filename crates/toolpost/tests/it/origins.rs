@@ -79,8 +79,8 @@ fn a_policy_that_others_could_have_written_or_that_is_broken_stops_everything() 
     let path = home.workspace().join("policy.yaml");
     home.write("policy.yaml", "rules: [deny echo]\n");
     for (bits, said) in [
-        (0o666, "can be written by others"),
-        (0o620, "can be written by others"),
+        (0o666, "is writable for other users"),
+        (0o620, "is writable for other users"),
     ] {
         mode(&path, bits);
         let refused = home
@@ -142,7 +142,7 @@ fn a_broken_file_keeps_its_denies_and_loses_its_allows() {
         assert!(
             denied
                 .stderr
-                .contains("what it denied and restricted before still counts"),
+                .contains("its last good denials and restrictions still apply"),
             "{}",
             denied.stderr
         );

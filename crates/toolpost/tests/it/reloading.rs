@@ -77,7 +77,7 @@ fn a_changed_file_is_in_force_without_a_restart() {
     until_reloaded(&mut operator, reloads);
     assert_eq!(outcome(&mut agent, "echo", &hello), "succeeded");
     let (_, said) = served.stop();
-    assert!(said.contains("in force: rules, tools"), "{said}");
+    assert!(said.contains("now in effect: rules, tools"), "{said}");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_bad_file_keeps_what_was_in_force_and_is_told_of() {
     );
     let doctor = home.run(&["doctor", "--config", "token.yaml"]).expect(1);
     assert!(
-        doctor.stdout.contains("keeps the one before"),
+        doctor.stdout.contains("keeps the previous one"),
         "{}",
         doctor.stdout
     );
@@ -126,7 +126,7 @@ fn a_bad_file_keeps_what_was_in_force_and_is_told_of() {
     assert_eq!(after["configuration"]["problem"], Value::Null);
     assert_eq!(outcome(&mut agent, "echo", &hello), "succeeded");
     let (_, said) = served.stop();
-    assert!(said.contains("what was in force stays"), "{said}");
+    assert!(said.contains("the previous one stays in effect"), "{said}");
 }
 
 #[test]
@@ -209,14 +209,16 @@ fn a_server_that_is_added_waits_for_a_restart_and_is_named() {
     assert_eq!(after["configuration"]["after_restart"], json!(["mcp"]));
     let doctor = home.run(&["doctor"]);
     assert!(
-        doctor.stdout.contains("not taken up: mcp"),
+        doctor
+            .stdout
+            .contains("in effect only after a restart: mcp"),
         "{}",
         doctor.stdout
     );
     assert!(
         doctor
             .stdout
-            .contains("late (program): the running host does not know it"),
+            .contains("late (program): missing in the running host"),
         "{}",
         doctor.stdout
     );

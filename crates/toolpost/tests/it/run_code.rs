@@ -154,7 +154,7 @@ fn nothing_is_left_of_a_run_for_the_next() {
 fn arguments_that_cannot_work_are_refused_before_anything_runs() {
     let mut bench = Bench::new("default");
     for (arguments, part) in [
-        (json!({ "code": " " }), "there is no code"),
+        (json!({ "code": " " }), "the code is empty"),
         (
             json!({ "code": "1", "inputs": { "a b": 1 } }),
             "cannot be the name of a variable",

@@ -257,7 +257,7 @@ fn a_host_can_be_given_its_token_or_none() {
     assert!(
         served
             .banner
-            .contains("none: everybody on this machine may call"),
+            .contains("none: every program on this machine may call"),
         "{}",
         served.banner
     );

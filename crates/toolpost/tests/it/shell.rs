@@ -226,7 +226,7 @@ async fn a_machine_without_bash_is_told_what_is_missing() {
         (ErrorClass::SetupRequired, "program_missing")
     );
     assert!(
-        error.message.contains("`bash`") && error.hint.unwrap().contains("needs bash"),
+        error.message.contains("`bash`") && error.hint.unwrap().contains("requires bash"),
         "{}",
         error.message
     );

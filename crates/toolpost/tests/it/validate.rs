@@ -371,7 +371,8 @@ fn what_is_not_a_module_is_told_so() {
     std::fs::remove_file(home.workspace().join("tool-greet/amplifier.toml")).unwrap();
     let ran = home.run(&["validate", "tool-greet"]).expect(1);
     assert!(
-        ran.stdout.contains("hint: there is a `Cargo.toml`"),
+        ran.stdout
+            .contains("hint: for the crate here, add an `amplifier.toml`"),
         "{}",
         ran.stdout
     );

@@ -90,7 +90,7 @@ async fn a_folder_that_is_not_there_is_told_when_the_module_is_loaded() {
     assert!(
         failure
             .message
-            .contains("the folder `/nowhere/at/all` that it is granted"),
+            .contains("its granted folder `/nowhere/at/all`"),
         "{failure}"
     );
 }
@@ -176,12 +176,12 @@ async fn what_a_component_says_before_it_breaks_is_shown_with_the_failure() {
     let died = host.call("die", json!({})).await;
     let text = died.model_text();
     assert!(
-        text.contains("the component broke") && text.contains("a line"),
+        text.contains("the component trapped") && text.contains("a line"),
         "{text}"
     );
     let left = host.call("exit", json!({})).await.error.unwrap();
     assert_eq!(
         (&*left.code, left.message.as_str()),
-        ("wasm_exit", "the component left with exit status 1")
+        ("wasm_exit", "the component exited with status 1")
     );
 }

@@ -105,9 +105,7 @@ async fn a_tool_is_no_hook() {
     let failure = load(ECHO, WasmSettings::default()).await.err().unwrap();
     assert_eq!(failure.reason, LoadReason::InvalidEntryPoint);
     assert!(
-        failure
-            .message
-            .contains("of the kind `tool`, and not a hook"),
+        failure.message.contains("of the kind `tool`, not a hook"),
         "{failure}"
     );
 }

@@ -32,25 +32,25 @@ async fn what_breaks_a_guest_is_told_truthfully_and_breaks_nothing_else() {
             "trap",
             ErrorClass::ExecutionFailed,
             "wasm_trap",
-            "the component broke: wasm `unreachable` instruction executed",
+            "the component trapped: wasm `unreachable` instruction executed",
         ),
         (
             "deep",
             ErrorClass::ExecutionFailed,
             "wasm_stack_overflow",
-            "the component went too deep: its stack is exhausted",
+            "the stack of the component overflowed",
         ),
         (
             "grow",
             ErrorClass::ExecutionFailed,
             "wasm_out_of_memory",
-            "the component needed more than the 64 MiB of memory that it may have",
+            "the component exceeded its limit of 64 MiB of memory",
         ),
         (
             "huge",
             ErrorClass::ResultTooLarge,
             "wasm_too_large",
-            "the component handed over more than 16 MiB at once",
+            "the component passed more than 16 MiB at once",
         ),
     ] {
         let error = host.call(tool, json!({})).await.error.unwrap();
@@ -83,7 +83,7 @@ async fn memory_is_what_the_operator_says() {
     assert!(
         failure
             .message
-            .contains("needed more than the 1 MiB of memory"),
+            .contains("exceeded its limit of 1 MiB of memory"),
         "{failure}"
     );
 }

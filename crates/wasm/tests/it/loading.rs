@@ -58,7 +58,12 @@ async fn what_is_not_a_component_is_told_by_name() {
         "it is a core module",
     )
     .await;
-    check(b"\0asm\x0a\0\x01\0", layout, "in a version of the format").await;
+    check(
+        b"\0asm\x0a\0\x01\0",
+        layout,
+        "its version of the WebAssembly format",
+    )
+    .await;
     let whole = wat::parse_str(ECHO).unwrap();
     check(&whole[..whole.len() / 2], layout, "it cannot be compiled").await;
 }
@@ -74,7 +79,7 @@ async fn components_of_another_kind_are_told_by_name() {
         "approval-provider",
     ] {
         let export = format!(r#"(export "amplifier:modules/{kind}@1.0.0" (instance $tool))"#);
-        let said = format!("it is a component of the kind `{kind}`, and not a tool");
+        let said = format!("it is a component of the kind `{kind}`, not a tool");
         check_text(&ECHO.replace(TOOL, &export), entry, &said).await;
     }
     check_text("(component)", entry, "it is not a tool: it exports nothing").await;
@@ -99,7 +104,7 @@ async fn functions_of_other_types_are_refused_when_the_module_is_loaded() {
     check_text(
         &text,
         LoadReason::InvalidEntryPoint,
-        "its function `execute` is not of the type",
+        "the type of its function `execute` does not match",
     )
     .await;
 }
@@ -211,7 +216,7 @@ async fn a_configuration_that_nobody_takes_is_a_problem_and_one_that_is_refused_
     assert!(
         failure
             .message
-            .contains("it does not take its configuration: more than I can take"),
+            .contains("it does not accept its configuration: more than I can take"),
         "{failure}"
     );
 }

@@ -190,7 +190,7 @@ async fn a_python_component_serves_its_tools() {
         .await;
     let said = refused.err().unwrap().message;
     assert!(
-        said.contains("it does not take its configuration: `forbidden` is not an option"),
+        said.contains("it does not accept its configuration: `forbidden` is not an option"),
         "{said}"
     );
 }

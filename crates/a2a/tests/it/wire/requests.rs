@@ -37,7 +37,7 @@ fn the_header_decides_the_dialect_then_the_method() {
     assert_eq!(refusal.code, ErrorCode::VersionNotSupported);
     assert_eq!(
         refusal.message,
-        "A2A version `2.0` is not spoken here; 0.3 and 1.0 are"
+        "A2A version `2.0` is not supported; use 0.3 or 1.0"
     );
 }
 

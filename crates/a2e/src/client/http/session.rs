@@ -109,7 +109,7 @@ impl HttpWire {
         let opened: SessionOpenResponse = serde_json::from_slice(&text)
             .map_err(|error| malformed(format!("no session from `POST /session`: {error}")))?;
         let mut key = HeaderValue::try_from(opened.session_id)
-            .map_err(|_| malformed("the session's id cannot stand in a header".to_owned()))?;
+            .map_err(|_| malformed("the session's id is not a valid header value".to_owned()))?;
         key.set_sensitive(true);
         Ok(key)
     }

@@ -145,7 +145,7 @@ fn hear(router: &AnswerRouter, sse: Sse<'_>) -> bool {
     match sse {
         Sse::Event(text) => router.receive(text),
         Sse::TooLong(head) => {
-            router.receive_damaged(head, "it is longer than this client reads".to_owned());
+            router.receive_damaged(head, "it is over the size limit of this client".to_owned());
         }
         Sse::Comment => return true,
     }

@@ -41,10 +41,10 @@ pub(super) fn check(
         .map(|default| Value::from(default.value.clone()));
     if let (Some(LocatedValue { value: true, at }), Some(_)) = (entry.required, &default) {
         let message = format!(
-            "`{}` is required, so its default would never be taken",
+            "`{}` is required, so its default would never be used",
             checking.key
         );
-        checking.complain(at, message, Some("leave one of the two out".to_owned()));
+        checking.complain(at, message, Some("remove one of the two".to_owned()));
     }
     ParameterConfig {
         name: name.to_owned(),
@@ -109,7 +109,7 @@ impl ParameterEntryCheck<'_> {
         for (name, at, fits, wanted) in places {
             if let (Some(at), false) = (at, fits) {
                 let message = format!(
-                    "`{}.{name}` means nothing for the type `{}`",
+                    "`{}.{name}` does not apply to the type `{}`",
                     self.key,
                     kind.as_str()
                 );
@@ -214,19 +214,15 @@ impl ParameterEntryCheck<'_> {
                 .values
                 .as_ref()
                 .map_or(self.at, |values| values.at);
-            let hint = "list the texts to choose from under `values`".to_owned();
-            self.complain(
-                at,
-                format!("`{}` has nothing to choose from", self.key),
-                Some(hint),
-            );
+            let hint = "list the allowed texts under `values`".to_owned();
+            self.complain(at, format!("`{}` has no `values`", self.key), Some(hint));
             return Vec::new();
         };
         let mut seen = BTreeSet::new();
         for value in &values.value {
             if !seen.insert(value.value.as_str()) {
                 let message = format!(
-                    "`{}.values` holds `{}` twice",
+                    "`{}.values` contains `{}` twice",
                     self.key,
                     shown(&value.value)
                 );

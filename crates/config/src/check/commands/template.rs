@@ -7,11 +7,11 @@ use super::is_name;
 /// Why a text is no template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TemplateError {
-    #[error("a `{{` without a parameter's name and a `}}` behind it")]
+    #[error("a `{{` without a parameter's name and a `}}` after it")]
     Open,
     #[error("a `}}` without a `{{` before it")]
     Close,
-    #[error("`{{name?text}}` is a whole argument, and its text holds no braces")]
+    #[error("`{{name?text}}` is a whole argument, and its text cannot contain braces")]
     Condition,
 }
 

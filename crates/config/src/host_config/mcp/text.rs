@@ -42,13 +42,13 @@ pub enum McpPiece {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpTextError {
     /// An editor's input variable, which would prompt its user.
-    #[error("`${{input:{0}}}` is asked for by an editor, and nobody can be asked here")]
+    #[error("`${{input:{0}}}` is a prompt of an editor, and the host does not prompt")]
     Input(String),
     /// An unknown reference.
-    #[error("`${{{0}}}` refers to nothing that is known here")]
+    #[error("`${{{0}}}` is an unknown reference")]
     Unknown(String),
     /// The end of the reference is missing.
-    #[error("a reference begins with `${{` and does not end")]
+    #[error("a reference begins with `${{` and is not closed")]
     Open,
 }
 
@@ -60,7 +60,7 @@ impl McpTextError {
                 "keep the value in a variable or a file, and write `${env:NAME}` or `${file:PATH}` instead"
             }
             Self::Unknown(_) => {
-                "write `${NAME}`, `${NAME:-default}`, `${env:NAME}` or `${file:PATH}` with a whole path or one beside \
+                "write `${NAME}`, `${NAME:-default}`, `${env:NAME}` or `${file:PATH}` with an absolute path or one beside \
                  this file, and `$${` for `${` itself"
             }
             Self::Open => "write `$${` for `${` itself",
@@ -86,7 +86,7 @@ pub struct McpValues {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpUnresolved {
     /// A variable is missing.
-    #[error("the variable `{0}` is not set where the host is started")]
+    #[error("the variable `{0}` is not set in the host's environment")]
     Variable(String),
     /// A file cannot be used.
     #[error("`{}` {why}", .path.display())]
@@ -97,7 +97,7 @@ pub enum McpUnresolved {
         why: String,
     },
     /// There is no such folder.
-    #[error("there is no {0} here")]
+    #[error("there is no {0}")]
     Folder(&'static str),
 }
 
@@ -204,7 +204,7 @@ impl McpText {
                     }
                 }
                 McpPiece::File(path) => {
-                    let missing = || Err("was not looked at".to_owned());
+                    let missing = || Err("was not read".to_owned());
                     let value = values.files.get(path).cloned().unwrap_or_else(missing);
                     let value = value.map_err(|why| McpUnresolved::File {
                         path: path.clone(),

@@ -109,7 +109,7 @@ fn a2a() {
         "https://h/a?b",
         "https://h/a b",
     ] {
-        let message = format!("`a2a.url` is `{bad}`, which is not where an agent can be");
+        let message = format!("`a2a.url` is `{bad}`, which is not the URL of an agent");
         let hint = "write the whole address, such as `https://tools.example.org/a2a`";
         check(
             &format!("a2a: {{ url: '{bad}' }}"),

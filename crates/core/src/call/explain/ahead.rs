@@ -46,12 +46,12 @@ pub(super) fn changes(
         ErrorClass::HookBlocked | ErrorClass::HookFailed => {
             vec![DecisionAlternative::other(
                 DecisionAlternativeKind::Hook,
-                "the hook that stopped it lets it pass",
+                "change the hook that stopped the call",
             )]
         }
         ErrorClass::PermissionDenied if error.retry.needs_approval => match host.approval.mode {
             Approvals::Nobody => {
-                let text = "somebody is there to be asked: `toolpost serve` asks operators";
+                let text = "make the call through `toolpost serve`, which asks operators";
                 vec![DecisionAlternative::other(
                     DecisionAlternativeKind::Answer,
                     text,
@@ -103,11 +103,11 @@ fn shown(call: &PipelineCall, reason: HiddenReason) -> Option<DecisionAlternativ
         )),
         HiddenReason::Setup => Some(DecisionAlternative::other(
             DecisionAlternativeKind::Setting,
-            "set up what the tool needs",
+            "complete the setup of the tool",
         )),
         HiddenReason::ModelCapability => {
             let needed = requires.model_capabilities.join(", ");
-            let text = format!("open a session that says the model can: {needed}");
+            let text = format!("open a session with the model capabilities: {needed}");
             Some(DecisionAlternative::other(
                 DecisionAlternativeKind::Call,
                 text,

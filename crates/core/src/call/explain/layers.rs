@@ -338,7 +338,7 @@ fn seen(
     visibility: Option<Visibility>,
 ) -> &'static str {
     match (visibility, entry) {
-        (None, _) => "no tool of that name is on it",
+        (None, _) => "the surface has no tool of that name",
         (Some(Visibility::Loaded), _) => "it is listed",
         (Some(Visibility::Unlisted), _) => HiddenReason::Companion.explain(),
         (Some(Visibility::Blocked(reason)), _) => reason.explain(),
@@ -430,7 +430,7 @@ fn result(host: &HostInner, call: &PipelineCall) -> ResultExplanation {
 fn persistence(host: &HostInner, call: &PipelineCall) -> PersistenceExplanation {
     let room = persist::room(host, call);
     let not_kept = match room.strategy {
-        PersistStrategy::Inline => Some("it is shown whole, however large it is"),
+        PersistStrategy::Inline => Some("it is always shown whole"),
         PersistStrategy::PreviewAndPersist
         | PersistStrategy::RefOnly
         | PersistStrategy::Redact

@@ -90,7 +90,7 @@ pub(super) fn of(
     let behavior = decision::behavior(policy, verdict);
     let mut changes = Vec::new();
     if behavior == Behavior::Ask {
-        let text = "a person says yes (`toolpost approvals`)";
+        let text = "approve the call (`toolpost approvals`)";
         changes.push(
             DecisionAlternative::other(DecisionAlternativeKind::Answer, text).then(Behavior::Allow),
         );
@@ -107,12 +107,12 @@ pub(super) fn of(
                 .collect::<String>();
             changes.push(DecisionAlternative::other(
                 DecisionAlternativeKind::Authority,
-                format!("the authority{name} votes otherwise"),
+                format!("another vote of the authority{name}"),
             ));
         }
         JudgementGround::Said(reason) => changes.extend(said(reason.kind, hearing)),
         JudgementGround::Opaque { .. } => {
-            let text = "write the call so that it can be told beforehand what it does";
+            let text = "write the call so that its effects are known before it runs";
             changes.push(DecisionAlternative::other(
                 DecisionAlternativeKind::Call,
                 text,
@@ -148,7 +148,7 @@ fn without_rules<'a>(
                 "the rules"
             };
             let lines = without.iter().map(ToString::to_string).collect();
-            let text = format!("take away or change {what} {}", all.join(", "));
+            let text = format!("remove or change {what} {}", all.join(", "));
             return Some(
                 DecisionAlternative::other(DecisionAlternativeKind::RemoveRule, text)
                     .rules(lines)
@@ -184,16 +184,16 @@ fn said(kind: ReasonType, hearing: &RuleEvaluation<'_>) -> Vec<DecisionAlternati
         ReasonType::Caution => vec![
             DecisionAlternative::setting(
                 "protect",
-                "take the path out of what is protected, where it is about a path",
+                "remove the path from the protected paths, if the reason is a path",
             ),
             DecisionAlternative::setting(
                 "sandbox.profile: none",
-                "say that nothing needs to confine processes, where it is about one",
+                "run processes without a sandbox, if the reason is a process",
             ),
         ],
         ReasonType::Hook => vec![DecisionAlternative::other(
             DecisionAlternativeKind::Hook,
-            "the hook that spoke says otherwise",
+            "another vote of the hook",
         )],
         ReasonType::Rule
         | ReasonType::Mode
@@ -268,7 +268,7 @@ fn answered(
         return None;
     }
     let line = suggest::rules(policy, hearing.facts).first()?.to_string();
-    let text = format!("a person's yes is remembered as `{line}`");
+    let text = format!("approve the call and remember `{line}`");
     Some(
         DecisionAlternative::other(DecisionAlternativeKind::Answer, text)
             .rules(vec![line])

@@ -40,7 +40,7 @@ pub(crate) async fn ask_authorities(
 ) -> Result<Vec<DelegatedVote>, CallEnding> {
     let (Some(resolved), Some(input)) = (&call.findings.resolved, &call.inputs.observable) else {
         return Err(result::internal(
-            "a call was to be delegated that has no arguments yet",
+            "a call without arguments cannot be delegated",
         ));
     };
     let delegated = DelegatedCall {
@@ -71,8 +71,7 @@ impl DelegatedCall<'_> {
         let (answer, cached) = match known {
             Some(known) => self.answer(host, delegation, known).await,
             None => {
-                let fault =
-                    "this host has no authority of that name; it takes up new ones when it starts";
+                let fault = "this host has no authority of that name; restart it to load a new one";
                 (Err(AuthorityFault(fault.to_owned())), false)
             }
         };

@@ -108,7 +108,7 @@ impl<'a> Judgement<'a> {
             JudgementGround::Said(reason) => reason.clone(),
             JudgementGround::Opaque { why, guard } => DecisionReason {
                 kind: ReasonType::Opaque,
-                text: format!("{why}, and {} might speak of it", told(guard)),
+                text: format!("{why}, and {} might match it", told(guard)),
                 rule: Some(RuleRef::from(*guard)),
             },
             JudgementGround::Mode => {

@@ -9,7 +9,7 @@ use toolpost_model::{Behavior, PermissionMode, Rule, Selector};
 use super::{OrderedRule, RuleEvaluation};
 
 /// The request in a sentence.
-pub(super) const TEXT: &str = "the tool itself asks for approval of every call";
+pub(super) const TEXT: &str = "the tool itself requests approval for every call";
 
 /// The rules that allow the tool by its id, for each part of one call.
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl<'a> RuleEvaluation<'a> {
         }
         let answer = match (self.policy.mode, allows.covering()) {
             (_, Some(rule)) => format!("the rule `{rule}` ({}) allows it by its id", rule.place),
-            (PermissionMode::Bypass, None) => "mode `bypass` asks about nothing".to_owned(),
+            (PermissionMode::Bypass, None) => "mode `bypass` never asks".to_owned(),
             (
                 PermissionMode::Plan
                 | PermissionMode::NeverAsk

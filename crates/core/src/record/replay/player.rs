@@ -300,7 +300,7 @@ impl CassettePlayer {
             let place = state.next + 1;
             if next.tool != given.tool {
                 let message = format!(
-                    "`{name}` is not the next call of the recording: call {place} is one of `{}`",
+                    "`{name}` is not the next call of the recording: call {place} is a call of `{}`",
                     next.tool
                 );
                 return ReplayMiss {
@@ -341,7 +341,7 @@ impl CassettePlayer {
                 format!("{} times", equal.len())
             };
             let message = format!(
-                "`{name}` with these arguments was recorded {times}, and that was answered already"
+                "`{name}` with these arguments was recorded {times}, and every recorded answer is used"
             );
             return ReplayMiss {
                 message,
@@ -418,7 +418,7 @@ impl CassettePlayer {
 
 const RECORD_AGAIN: &str = "make the recorded call, or record the session again";
 const IN_ANY_ORDER: &str =
-    "calls are answered in the recorded order here; strict matching answers them in any";
+    "make the calls in the recorded order, or use strict matching, which accepts any order";
 
 fn not_comparable(recorded: &RecordedAnswer, given: &ReplayedCall) -> String {
     let unread = |size: usize| format!("arguments of {size} bytes that were not read");
@@ -430,7 +430,7 @@ fn not_comparable(recorded: &RecordedAnswer, given: &ReplayedCall) -> String {
         Some(ReplayCallKey::Unread(_, size)) => unread(*size),
         Some(ReplayCallKey::Read(..)) | None => "arguments that were read".to_owned(),
     };
-    format!("it had {recorded}, and this one has {given}")
+    format!("the recorded call had {recorded}, this call has {given}")
 }
 
 /// A call that needs an answer, in the terms of the recording.

@@ -107,7 +107,8 @@ impl SourceSession for NothingRuns {
         _: &'a ToolId,
         _: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        let failure = ToolFailure::new("a recording is served here, and nothing runs").untouched();
+        let failure =
+            ToolFailure::new("this host replays a recording and runs no tools").untouched();
         Box::pin(std::future::ready(Err(failure)))
     }
 }
@@ -123,7 +124,7 @@ impl PolicyEngine for RecordedDenials {
         let mut decision = self.other.decide(facts);
         if self.denied.contains(&facts.declaration.tool_id) {
             decision.behavior = Behavior::Deny;
-            decision.reason.text = "the recorded host denied every call of it".to_owned();
+            decision.reason.text = "the recorded host denied every call of this tool".to_owned();
         }
         decision
     }

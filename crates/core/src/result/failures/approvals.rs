@@ -10,9 +10,8 @@ use crate::{
 };
 
 pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> CallEnding {
-    let message = format!(
-        "`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered"
-    );
+    let message =
+        format!("`{name}` has not run yet: the approval question `{ask_id}` has no answer yet");
     HostFailure::new(ErrorClass::ApprovalPending, message)
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Operator)
@@ -37,11 +36,11 @@ pub(crate) fn approval_refused(name: &str, no: &ApprovalRejection) -> CallEnding
 pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> CallEnding {
     HostFailure::new(
         ErrorClass::ApprovalRejected,
-        format!("`{name}` needs approval, and nobody answered in time"),
+        format!("`{name}` needs approval, and no operator answered in time"),
     )
     .denied()
     .code("approval_expired")
-    .hint("send it again when somebody is there to answer")
+    .hint("send it again when an operator can answer")
     .once_approved()
     .details(json!({ "ask_id": ask_id }))
     .ends()

@@ -30,9 +30,7 @@ fn once_begun(safe: bool) -> Recoverability {
 /// The host stopped waiting for work that may continue; a later answer is dropped.
 pub(crate) fn discarding(mut ending: CallEnding) -> CallEnding {
     if let CallEnding::Failure { error, .. } = &mut ending {
-        error
-            .message
-            .push_str("; what it may still answer is discarded");
+        error.message.push_str("; a later answer is discarded");
         error
             .details
             .get_or_insert_with(|| json!({ "late_answer": "discarded" }));
@@ -66,7 +64,7 @@ fn maybe_done(safe: bool) -> &'static str {
 pub(crate) fn panicked(message: &str, safe: bool) -> CallEnding {
     HostFailure::new(
         ErrorClass::ExecutionFailed,
-        format!("the tool broke: {message}"),
+        format!("the tool panicked: {message}"),
     )
     .code("panicked")
     .recoverable(Recoverability::Never)
@@ -77,11 +75,11 @@ pub(crate) fn panicked(message: &str, safe: bool) -> CallEnding {
 pub(crate) fn outcome_unknown() -> CallEnding {
     HostFailure::new(
         ErrorClass::OutcomeUnknown,
-        "the host died while the call ran; it may or may not have taken effect and is not run again",
+        "the host stopped while the call ran; the call may or may not have taken effect and is not run again",
     )
     .outcome(Outcome::Unknown)
     .code("restart")
-    .hint("look at what the call would have changed before sending it again")
+    .hint("check whether the call took effect before you send it again")
     .recoverable(Recoverability::Never)
     .safe_again(false)
     .ends()

@@ -47,7 +47,7 @@ pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> CallEn
 
 /// A command, path or URL cannot be decided on while a part of it is unknown.
 pub(crate) fn credential_out_of_place(at: &str, name: &str) -> CallEnding {
-    let why = format!("rules look at this argument, so the credential `{name}` cannot stand here");
+    let why = format!("rules check this argument, so it cannot hold the credential `{name}`");
     refused(
         ErrorClass::InvalidArguments,
         "credential_out_of_place",
@@ -61,7 +61,8 @@ pub(crate) fn credential_out_of_place(at: &str, name: &str) -> CallEnding {
 
 /// The tool has its own parameter for credentials, which is bound to their allowed destinations.
 pub(crate) fn credential_by_name(at: &str, name: &str, tool: &str) -> CallEnding {
-    let why = format!("`{tool}` takes no references; it adds the credential `{name}` itself");
+    let why =
+        format!("`{tool}` does not accept references; it adds the credential `{name}` itself");
     refused(
         ErrorClass::InvalidArguments,
         "credential_by_name",

@@ -412,7 +412,7 @@ fn an_answer_that_nobody_hears_is_said_to_be_discarded() {
     assert!(
         error
             .message
-            .ends_with("it may have taken effect; what it may still answer is discarded")
+            .ends_with("it may have taken effect; a later answer is discarded")
     );
     assert_eq!(error.details, Some(json!({ "late_answer": "discarded" })));
 }

@@ -65,7 +65,7 @@ fn the_decision_tells_which_command_path_or_address_the_class_comes_from() {
     check(
         "shell: cd x",
         true,
-        Some(("read", "`cd x` only steers the shell")),
+        Some(("read", "`cd x` only controls the shell")),
     );
     check(
         "remote remote.get url: https://a.example/",

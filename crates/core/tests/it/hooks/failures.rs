@@ -96,7 +96,7 @@ async fn an_observer_that_fails_is_noted_and_changes_nothing() {
         for (probe, said) in failing(event) {
             // What an observer may not do at all is refused before what cannot be done at the event.
             let said = if said == "cannot be changed" {
-                "an observer can leave a message"
+                "an observer can only leave a message"
             } else {
                 said
             };
@@ -137,7 +137,7 @@ async fn an_observer_that_wants_anything_but_a_message_has_failed() {
         );
         assert_eq!(
             runs(&host).await[0]["error"],
-            "an observer can leave a message and nothing else"
+            "an observer can only leave a message"
         );
     }
 }
@@ -157,7 +157,7 @@ async fn a_guard_that_fails_after_a_call_withholds_the_result_and_tells_that_it_
             (ErrorClass::HookFailed, "result_withheld", false)
         );
         assert!(
-            error.message.starts_with("the call was done") && error.message.contains(said),
+            error.message.starts_with("the call ran") && error.message.contains(said),
             "{}",
             error.message
         );

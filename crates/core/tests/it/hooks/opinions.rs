@@ -130,9 +130,7 @@ async fn the_reason_names_the_hook_and_reaches_the_model_and_the_record() {
         (Outcome::Denied, Some(ErrorClass::PermissionDenied))
     );
     assert!(
-        result
-            .model_text()
-            .contains("the hook `probe` says: so I think"),
+        result.model_text().contains("the hook `probe`: so I think"),
         "{}",
         result.model_text()
     );

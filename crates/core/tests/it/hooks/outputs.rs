@@ -88,7 +88,7 @@ async fn a_rewrite_that_the_tool_does_not_take_ends_the_call_and_names_the_hook(
     assert!(
         error
             .message
-            .starts_with("the hook `probe` changed the arguments, and then: at /n"),
+            .starts_with("after the hook `probe` changed the arguments: at /n"),
         "{}",
         error.message
     );
@@ -269,7 +269,7 @@ async fn a_stop_after_the_call_withholds_the_result_and_says_that_it_was_done() 
         "{whole}"
     );
     assert!(
-        whole.contains("the call was done") && whole.contains("mind the gap"),
+        whole.contains("the call ran") && whole.contains("mind the gap"),
         "{whole}"
     );
     assert_eq!(result.structured_content, None);

@@ -90,7 +90,7 @@ async fn a_mark_never_becomes_an_argument() {
         assert!(
             error
                 .message
-                .contains("stands for a value that hooks are not shown"),
+                .contains("which replaces a value that is hidden from hooks"),
             "{}",
             error.message
         );

@@ -54,7 +54,7 @@ async fn a_call_that_is_canceled_while_a_hook_thinks_never_starts() {
     );
     assert_eq!(
         runs(&host).await[0]["error"],
-        "the call ended before it answered"
+        "the call ended before the hook answered"
     );
 }
 

@@ -102,7 +102,7 @@ async fn settings_under_a_bare_name_only_restrict_an_outside_tool() {
         "Denied"
     );
     let told = notices(&host("echo", &vouched).await);
-    let line = "`tools.echo` does not mean `evil.echo`, `good.echo`: an outside tool is named by its id\n\
+    let line = "`tools.echo` does not apply to `evil.echo`, `good.echo`: an outside tool must be named by its id\n\
                 hint: write `tools.\"evil.echo\"`, `tools.\"good.echo\"`";
     assert!(told.iter().any(|notice| notice == line), "{told:?}");
 
@@ -170,9 +170,9 @@ async fn rules_that_meant_an_outside_tool_by_its_bare_name_are_reported_with_the
     assert_eq!(
         told,
         [
-            "the rule `allow echo` (test) does not mean `evil.echo`, `good.echo`, `one.echo`: an outside tool is named \
+            "the rule `allow echo` (test) does not apply to `evil.echo`, `good.echo`, `one.echo`: an outside tool must be named \
              by its id\nhint: write `allow evil.echo`, `allow good.echo`, `allow one.echo`",
-            "the rule `allow ec*` (test) does not mean `evil.echo`, `good.echo`, `one.echo`: an outside tool is named \
+            "the rule `allow ec*` (test) does not apply to `evil.echo`, `good.echo`, `one.echo`: an outside tool must be named \
              by its id\nhint: write `allow evil.ec*`, `allow good.ec*`, `allow one.ec*`",
         ]
     );

@@ -73,9 +73,9 @@ fn every_rule_that_could_have_spoken_is_told_with_what_became_of_its_word() {
         "rules about other tools, classes and paths are not among them"
     );
     let why = |place: usize| account.considered[place].why.as_deref();
-    assert_eq!(why(2), Some("a denial outweighs it"));
-    assert_eq!(why(3), Some("it fits no part of the call"));
-    assert_eq!(why(4), Some("it is about another caller"));
+    assert_eq!(why(2), Some("a deny overrides it"));
+    assert_eq!(why(3), Some("it matches no part of the call"));
+    assert_eq!(why(4), Some("it applies to another caller"));
     assert_eq!(account.considered[0].of, ["git push origin"]);
 }
 

@@ -386,9 +386,9 @@ fn what_authors_expect_of_rules_is_tried_at_load() {
 #[test]
 fn a_rule_that_means_nothing_is_a_problem_with_its_place() {
     for (line, message) in [
-        ("deny fs.read(../x)", "goes up with `..`"),
+        ("deny fs.read(../x)", "contains `..`"),
         ("deny fs.read([a)", "not a pattern"),
-        ("deny fs.write({a,b)", "brace without its partner"),
+        ("deny fs.write({a,b)", "an unmatched brace"),
         ("ask net(git push)", "not a request"),
         ("ask net(https://a*b.example)", "has a `*` in its host"),
     ] {

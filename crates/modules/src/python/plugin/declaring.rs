@@ -24,7 +24,7 @@ pub(in super::super) fn declare_tool(
     let definition: ToolDefinition =
         serde_json::from_value(definition.clone()).map_err(|error| {
             let message = format!(
-                "its tool `{name}` cannot be offered: the definition is no A2E definition: {error}"
+                "its tool `{name}` cannot be offered: its definition is not an A2E definition: {error}"
             );
             problem(plugin, "invalid_spec", message)
         })?;

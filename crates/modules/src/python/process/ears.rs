@@ -155,7 +155,7 @@ pub(super) async fn keep(
                         () = tokio::time::sleep(LAST_MOMENT) => {}
                     }
                     unwanted = true;
-                    break Some("nobody needs it any more".to_owned());
+                    break Some("it is no longer needed".to_owned());
                 }
             },
         }
@@ -247,7 +247,7 @@ impl BridgeOutputReader {
             && !self.desk.mounts.lock().contains(mount)
         {
             return self.line(
-                "a module spoke for a session that is not its own; it was not heard".to_owned(),
+                "a module sent a message for another session; the message is ignored".to_owned(),
             );
         }
         match word {

@@ -24,11 +24,7 @@ async fn bypass_and_an_allow_by_id_answer_it_and_the_result_and_the_record_say_s
         "allow tool-cautious.described",
     ];
     for (mode, rules, answer) in [
-        (
-            PermissionMode::Bypass,
-            &[][..],
-            "mode `bypass` asks about nothing",
-        ),
+        (PermissionMode::Bypass, &[][..], "mode `bypass` never asks"),
         (PermissionMode::NeverAsk, &by_id[..], "allows it by its id"),
     ] {
         let stage = stage(mode, rules).await;
@@ -43,7 +39,7 @@ async fn bypass_and_an_allow_by_id_answer_it_and_the_result_and_the_record_say_s
                 .approval_waived
                 .expect("the result says what the request gave way to");
             assert!(
-                waived.starts_with("the tool itself asks for approval of every call; "),
+                waived.starts_with("the tool itself requests approval for every call; "),
                 "{waived}"
             );
             assert!(waived.ends_with(answer), "{waived}");

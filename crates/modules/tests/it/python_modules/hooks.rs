@@ -127,7 +127,7 @@ async fn a_guard_that_cannot_be_loaded_lets_nothing_pass() {
         .error
         .unwrap();
     assert!(
-        error.message.contains("`hooks-absent` is not there"),
+        error.message.contains("`hooks-absent` is not available"),
         "{error:?}"
     );
     let observer = wanted(Some(HookStanding::Observer)).start().await;
@@ -193,7 +193,7 @@ async fn a_guard_whose_handler_is_taken_away_lets_nothing_pass() {
     assert!(
         error
             .message
-            .contains("has no handler for `tool:pre` any more"),
+            .contains("no longer has a handler for `tool:pre`"),
         "{error:?}"
     );
 }

@@ -195,7 +195,7 @@ async fn what_is_missing_is_named_and_the_others_serve() {
             .iter()
             .map(ToString::to_string)
             .collect();
-        let words = "any object is taken instead";
+        let words = "any object is accepted";
         assert!(
             problems.iter().any(|line| line.contains(words)),
             "{problems:?}"
@@ -359,11 +359,11 @@ async fn a_module_that_is_not_whole_is_not_called_missing() {
         .collect();
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(
-        problems[0].starts_with("`tool-large` is not whole: "),
+        problems[0].starts_with("`tool-large` is incomplete: "),
         "{problems:?}"
     );
     assert!(
-        problems[0].ends_with("(and 2 more of the kind)"),
+        problems[0].ends_with("(and 2 more like it)"),
         "{problems:?}"
     );
 }

@@ -169,11 +169,11 @@ async fn what_was_dropped_is_never_said_to_be_kept() {
         });
         let stage = wanted.start().await;
         for (what, words) in [
-            ("text", "the first 32 KiB of 195 KiB came"),
-            ("failed", "the first 32 KiB of 195 KiB came"),
+            ("text", "the first 32 KiB of 195 KiB are shown"),
+            ("failed", "the first 32 KiB of 195 KiB are shown"),
             (
                 "image",
-                "came 0 bytes of text and none of its 1 other pieces",
+                "0 bytes of text are shown and none of the 1 other content blocks",
             ),
         ] {
             let result = stage.call("large", json!({ "what": what })).await;

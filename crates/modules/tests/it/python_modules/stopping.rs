@@ -159,7 +159,7 @@ async fn what_will_not_stop_ends_with_its_process_and_others_are_told_why() {
         assert_eq!(late.outcome, Outcome::TimedOut, "{tool}: {late:?}");
         let error = bystander.error.unwrap();
         assert!(
-            error.message.contains("did not stop when it was told to"),
+            error.message.contains("did not stop when it was canceled"),
             "{tool}: {error:?}"
         );
         assert_eq!(

@@ -334,7 +334,7 @@ async fn a_hook_that_was_mounted_once_cannot_decline_in_a_later_session() {
     .await;
     let denied = outcomes
         .iter()
-        .filter(|text| text.contains("it declined, and was mounted"))
+        .filter(|text| text.contains("it declined, but was mounted"))
         .count();
     assert!(denied >= 1, "{outcomes:?}");
     assert_eq!(tool.call_count() + denied, 2);

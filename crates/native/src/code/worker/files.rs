@@ -399,7 +399,7 @@ fn utf8<'a>(path: &str, bytes: &'a [u8]) -> OsCallResult<&'a str> {
     std::str::from_utf8(bytes).map_err(|_| {
         refuse(
             ExcType::ValueError,
-            format!("only text can be written, and this for `{path}` is not UTF-8"),
+            format!("only text can be written, and the content for `{path}` is not UTF-8"),
         )
     })
 }
@@ -407,7 +407,7 @@ fn utf8<'a>(path: &str, bytes: &'a [u8]) -> OsCallResult<&'a str> {
 fn too_large(path: &str) -> OsCallRefusal {
     refuse(
         ExcType::ValueError,
-        format!("`{path}` is larger than {FILE_BYTES} bytes, the most this code can hold"),
+        format!("`{path}` is larger than {FILE_BYTES} bytes, the limit for code"),
     )
 }
 

@@ -122,7 +122,7 @@ impl InterpreterRun<'_> {
                 name: name.clone(),
             }) {
                 (id, CodeRequestAnswer::Known) => {
-                    let message = format!("{name}() was given {reason}, which has no JSON form");
+                    let message = format!("{name}() got {reason}, which has no JSON form");
                     (
                         id,
                         CodeRequestAnswer::Raise {

@@ -74,7 +74,7 @@ impl fmt::Display for MisfitKind {
             } => {
                 write!(
                     f,
-                    "line {line} is `{}`, expected was `{}`",
+                    "line {line} is `{}`, expected `{}`",
                     shown(found),
                     shown(expected)
                 )
@@ -86,7 +86,7 @@ impl fmt::Display for MisfitKind {
             } => {
                 write!(
                     f,
-                    "the file ends before line {line}, expected was `{}`",
+                    "the file ends before line {line}, expected `{}`",
                     shown(expected)
                 )
             }
@@ -96,7 +96,7 @@ impl fmt::Display for MisfitKind {
             Self::OutOfOrder { line } => {
                 write!(
                     f,
-                    "its lines stand at line {line}, before those of an earlier hunk"
+                    "its lines are at line {line}, before those of an earlier hunk"
                 )
             }
             Self::Ambiguous { lines } => {
@@ -112,7 +112,7 @@ impl fmt::Display for MisfitKind {
                 };
                 write!(
                     f,
-                    "its lines stand at several places, from lines {}{more} on",
+                    "its lines occur several times, from lines {}{more} on",
                     told.join(", ")
                 )
             }
@@ -120,7 +120,7 @@ impl fmt::Display for MisfitKind {
                 write!(f, "there is no line `{}` for its `@@`", shown(text))
             }
             Self::BeyondEnd { line, lines } => {
-                write!(f, "it adds behind line {line}, and the file has {lines}")
+                write!(f, "it adds after line {line}, but the file has {lines}")
             }
         }
     }

@@ -113,12 +113,12 @@ pub(super) struct ParseError {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PatchSyntaxProblem {
     #[error(
-        "there is no change in it; begin with `*** Begin Patch`, or with `--- a/FILE` and `+++ b/FILE`"
+        "it contains no change; begin with `*** Begin Patch`, or with `--- a/FILE` and `+++ b/FILE`"
     )]
     NoPatch,
     #[error("`*** End Patch` is missing, so the patch may be cut off")]
     NoEnd,
-    #[error("`{}` stands behind the end of the patch", shown(.0))]
+    #[error("`{}` comes after the end of the patch", shown(.0))]
     BehindEnd(String),
     #[error("`{}` is not `*** Add File:`, `*** Update File:`, `*** Delete File:` or `*** End Patch`", shown(.0))]
     NoHeader(String),
@@ -128,9 +128,9 @@ pub(super) enum PatchSyntaxProblem {
     NoAddedLine(String),
     #[error("the path is missing")]
     NoPath,
-    #[error("`{}` is quoted; write the path as it is", shown(.0))]
+    #[error("`{}` is quoted; write the path without quotes", shown(.0))]
     QuotedPath(String),
-    #[error("`{}` is changed by no hunk", shown(.0))]
+    #[error("no hunk changes `{}`", shown(.0))]
     NoHunk(String),
     #[error("this hunk has no lines")]
     EmptyHunk,
@@ -148,7 +148,7 @@ pub(super) enum PatchSyntaxProblem {
     TooManyFiles,
     #[error("more than {MAX_LINES} lines; split the patch")]
     TooManyLines,
-    #[error("more than {MAX_ABOVE} lines behind `@@` stand above this hunk")]
+    #[error("this hunk has more than {MAX_ABOVE} lines with `@@` before it")]
     TooManyAbove,
 }
 

@@ -33,9 +33,9 @@ pub(super) enum PatchError {
     Misfit { path: String, misfit: HunkMisfit },
     #[error("`{}` already exists", shown(.path))]
     Exists { path: String },
-    #[error("`{}` is changed twice by the patch", shown(.path))]
+    #[error("the patch changes `{}` twice", shown(.path))]
     Twice { path: String },
-    #[error("the patch removes only a part of `{}`, which it says to delete", shown(.path))]
+    #[error("the patch deletes `{}`, but removes only a part of its lines", shown(.path))]
     NotAll { path: String },
     #[error("the patch changes nothing in `{}`", shown(.path))]
     Nothing { path: String },

@@ -95,7 +95,7 @@ pub(super) fn output(applied: AppliedPatch) -> Result<ToolOutput, serde_json::Er
             if count == 1 { "file" } else { "files" }
         ),
         Some(stuck) => format!(
-            "patched in part: {}; {} could not be put back",
+            "patched in part: {}; {} could not be restored",
             stuck.reason,
             stuck
                 .changed

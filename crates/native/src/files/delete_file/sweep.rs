@@ -29,7 +29,7 @@ const HELD_NAMES: usize = 4096;
 pub(super) enum DeleteError {
     #[error(transparent)]
     Stopped(#[from] CallStopError),
-    #[error("`{}` is a directory with something in it", shown(.path))]
+    #[error("`{}` is a directory that is not empty", shown(.path))]
     NotEmpty { path: String },
     #[error("cannot delete `{}`: {source}", shown(.path))]
     Io { path: String, source: io::Error },
@@ -39,9 +39,9 @@ pub(super) enum DeleteError {
     OtherFileSystem { path: String },
     #[error("`{}` is a root of the workspace", shown(.path))]
     Root { path: String },
-    #[error("`{}` was deleted, but that could not be made durable: {source}", shown(.path))]
+    #[error("`{}` was deleted, but the deletion could not be synced to disk: {source}", shown(.path))]
     NotDurable { path: String, source: io::Error },
-    #[error("{deleted} things in `{}` were deleted, the rest is still there: {reason}", shown(.path))]
+    #[error("{deleted} entries of `{}` were deleted, the others remain: {reason}", shown(.path))]
     Midway {
         path: String,
         deleted: u64,
@@ -55,7 +55,7 @@ impl DeleteError {
         match self {
             Self::Stopped(stopped) => stopped.into_failure(),
             Self::NotEmpty { .. } => failure
-                .hint("`recursive: true` deletes it with all that is in it")
+                .hint("set `recursive: true` to delete it with its content")
                 .untouched(),
             Self::Midway { .. } | Self::NotDurable { .. } => failure,
             Self::Io { .. }

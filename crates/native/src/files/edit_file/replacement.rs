@@ -61,14 +61,14 @@ impl EditMismatch {
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::NotFound { numbered: true, .. } => {
-                "leave out the line numbers and the tab behind them"
+                "leave out the line numbers and the tab after them"
             }
             Self::NotFound { near, .. } if !near.is_empty() => {
                 "read those lines again and copy them with their blanks"
             }
             Self::NotFound { .. } => "read the file again and copy the text exactly",
             Self::Ambiguous { .. } => {
-                "add lines around the one you mean to `old_string`, or set `replace_all` to change all"
+                "add surrounding lines to `old_string`, or set `replace_all` to change all"
             }
         }
     }

@@ -36,11 +36,11 @@ pub(super) enum MoveError {
     Stopped(#[from] CallStopError),
     #[error("`{}` already exists", shown(.path))]
     Exists { path: String },
-    #[error("`{}` is {found}, and only a file can be replaced, by a file", shown(.path))]
+    #[error("`{}` is {found}; only a file can replace a file", shown(.path))]
     NotReplaced { path: String, found: &'static str },
     #[error("`{}` and `{}` are the same", shown(.from), shown(.to))]
     Same { from: String, to: String },
-    #[error("`{}` lies inside of `{}`, which is to be moved", shown(.to), shown(.from))]
+    #[error("`{}` is inside of `{}`, which would be moved", shown(.to), shown(.from))]
     IntoItself { from: String, to: String },
     #[error("`{}` and `{}` are on different file systems, and only files are copied", shown(.from), shown(.to))]
     OtherFileSystem { from: String, to: String },
@@ -52,7 +52,7 @@ pub(super) enum MoveError {
         to: String,
         source: io::Error,
     },
-    #[error("`{}` was moved, but that could not be made durable: {source}", shown(.from))]
+    #[error("`{}` was moved, but the move could not be synced to disk: {source}", shown(.from))]
     NotDurable { from: String, source: io::Error },
 }
 

@@ -105,9 +105,7 @@ impl LineWindow {
                 .truncate(self.line_start + whole_characters(&self.shown[self.line_start..]));
             let dropped = length - (self.shown.len() - self.line_start) as u64;
             let mark = match end {
-                ScannedLineEnd::OutOfSight => {
-                    "… [this line goes on beyond what is scanned]".to_owned()
-                }
+                ScannedLineEnd::OutOfSight => "… [the rest of this line is not scanned]".to_owned(),
                 ScannedLineEnd::Newline | ScannedLineEnd::EndOfFile => {
                     format!("… [{dropped} more bytes of this line not shown]")
                 }
@@ -270,10 +268,7 @@ mod tests {
         let mut lines = LineWindow::new(1, 10);
         lines.feed(b"begin");
         let window = lines.finish(false);
-        assert_eq!(
-            window.text,
-            "begin… [this line goes on beyond what is scanned]"
-        );
+        assert_eq!(window.text, "begin… [the rest of this line is not scanned]");
         assert_eq!((window.total_lines, window.cut_lines), (None, 1));
     }
 

@@ -16,15 +16,15 @@ pub(in crate::files) enum WriteError {
     Stopped(#[from] CallStopError),
     #[error("the directory `{}` does not exist", shown(.path))]
     NoDirectory { path: String },
-    #[error("`{}` has changed: its content has sha256 {}, expected was {}", shown(.path), start(.found), start(.expected))]
+    #[error("`{}` has changed: its content has sha256 {}, expected {}", shown(.path), start(.found), start(.expected))]
     Changed {
         path: String,
         found: String,
         expected: String,
     },
-    #[error("`{}` does not exist, expected was content with sha256 {}", shown(.path), start(.expected))]
+    #[error("`{}` does not exist, expected content with sha256 {}", shown(.path), start(.expected))]
     Gone { path: String, expected: String },
-    #[error("`{}` was changed by somebody else while it was being written", shown(.path))]
+    #[error("another program changed `{}` while it was being written", shown(.path))]
     ChangedMeanwhile { path: String },
     #[error("`{}` has {size} bytes, and files up to {CONTENT_BYTES} can be edited", shown(.path))]
     TooLarge { path: String, size: u64 },
@@ -32,7 +32,7 @@ pub(in crate::files) enum WriteError {
     NotText { path: String },
     #[error("cannot write `{}`: {source}", shown(.path))]
     Io { path: String, source: io::Error },
-    #[error("`{}` was written, but could not be made durable: {source}", shown(.path))]
+    #[error("`{}` was written, but could not be synced to disk: {source}", shown(.path))]
     NotDurable { path: String, source: io::Error },
 }
 
@@ -52,7 +52,7 @@ impl WriteError {
             Self::Stopped(stopped) => stopped.into_failure(),
             Self::NoDirectory { .. } => failure
                 .code("not_found")
-                .hint("`create_directories: true` makes it")
+                .hint("set `create_directories: true` to create it")
                 .untouched(),
             Self::Changed { .. } | Self::Gone { .. } | Self::ChangedMeanwhile { .. } => failure
                 .code("changed")

@@ -191,7 +191,7 @@ pub(super) enum HttpRequestError {
 
 fn listed(names: &[String]) -> String {
     match names {
-        [] => "the operator has set up none".to_owned(),
+        [] => "no credentials are configured".to_owned(),
         names => format!("`{}`", names.join("`, `")),
     }
 }

@@ -214,7 +214,7 @@ impl<'c> HttpResponseReport<'c> {
                     (Some(id), _) => {
                         format!("`read_result` with `ref` `{id}` reads any part of it, `search_result` finds lines")
                     }
-                    (None, true) => "`save_to` takes the whole body into a file".to_owned(),
+                    (None, true) => "`save_to` saves the whole body to a file".to_owned(),
                     (None, false) => {
                         format!("give `max_bytes` up to {most}, or `save_to` for the whole body in a file")
                     }
@@ -241,7 +241,7 @@ impl<'c> HttpResponseReport<'c> {
             size: total.unwrap_or(bytes.len() as u64),
         };
         self.note(format!(
-            "the body is binary; only its first {} bytes are given",
+            "the body is binary; only its first {} bytes are shown",
             head.len()
         ));
         let truncated = cut(head.len() as u64);
@@ -275,7 +275,7 @@ impl<'c> HttpResponseReport<'c> {
             }
             Err(error) => {
                 self.note(format!(
-                    "the body says it is JSON and cannot be read as such: {error}"
+                    "the body is declared as JSON but is invalid: {error}"
                 ));
                 text
             }
@@ -384,7 +384,7 @@ fn told_headers(
     }
     if headers.keys_len() > told.len() {
         notes.push(format!(
-            "{} more headers are not told",
+            "{} more headers are not shown",
             headers.keys_len() - told.len()
         ));
     }

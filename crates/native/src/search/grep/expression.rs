@@ -37,13 +37,13 @@ pub(in crate::search) struct SearchExpression {
 /// Why an expression was refused.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::search) enum ExpressionError {
-    #[error("the pattern is empty; `glob` lists files without looking into them")]
+    #[error("the pattern is empty; use `glob` to list files without reading them")]
     Empty,
     #[error("the pattern has {bytes} bytes, the limit is {MAX_BYTES}")]
     TooLong { bytes: usize },
     #[error("`{}` can only match across lines; set `multiline`", shown(.pattern))]
     AcrossLines { pattern: String },
-    #[error("`{}` is not a regular expression this tool takes: {}{}", shown(.pattern), reason(.source), advice(.source))]
+    #[error("`{}` is not a regular expression that this tool supports: {}{}", shown(.pattern), reason(.source), advice(.source))]
     Malformed {
         pattern: String,
         source: grep_regex::Error,
@@ -131,11 +131,11 @@ fn reason(error: &grep_regex::Error) -> String {
 fn advice(error: &grep_regex::Error) -> &'static str {
     let text = error.to_string();
     if text.contains("look-around") || text.contains("backreference") {
-        "; search for a simpler expression and read what it finds"
+        "; search for a simpler expression and read the matches"
     } else if text.contains("size limit") || text.contains("nest") {
         "; use smaller repetitions"
     } else {
-        "; escape signs with a meaning by `\\`, or set `literal`"
+        "; escape special characters with `\\`, or set `literal`"
     }
 }
 

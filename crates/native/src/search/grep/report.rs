@@ -138,7 +138,7 @@ impl FinishedGrep<'_> {
         if !result.files.is_empty() && result.unsearched_files + result.long_lines > 0 {
             let _ = writeln!(
                 text,
-                "[passed over: {}, {}]",
+                "[skipped: {}, {}]",
                 counted(
                     result.unsearched_files,
                     "file that could not be searched",
@@ -263,10 +263,10 @@ impl FinishedGrep<'_> {
         for (count, what) in [
             (result.binary_files, "binary"),
             (result.unsearched_files, "could not be searched"),
-            (result.long_lines, "long lines passed over"),
+            (result.long_lines, "long lines skipped"),
             (
                 result.ignored,
-                "left out by ignore files, `include_ignored` looks there too",
+                "left out by ignore files, set `include_ignored` to include them",
             ),
         ] {
             if count > 0 {

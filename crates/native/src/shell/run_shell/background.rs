@@ -62,7 +62,10 @@ impl Shell {
             ProcessState::Ended(ended, _) => {
                 (report.exit_code, report.signal) = (ended.code, ended.signal);
                 report.state = "exited";
-                format!("it is over already: {}; `process_id` `{id}`", ending(ended))
+                format!(
+                    "it has already ended: {}; `process_id` `{id}`",
+                    ending(ended)
+                )
             }
         };
         (report.truncated, report.lossy) = (output.cut.is_some(), output.lossy);

@@ -57,14 +57,14 @@ const fn steers(path: &'static str, reason: &'static str) -> ProtectedPlace {
 }
 
 pub(super) const VERSION_CONTROL: &str = "hooks and settings of version control run commands";
-const ACCOUNT: &str = "it decides where programs connect to, and as whom";
-const AGENT: &str = "it tells an agent what it may do, and which programs it starts";
+const ACCOUNT: &str = "it sets where programs connect to, and as which user";
+const AGENT: &str = "it sets an agent's permissions and the programs that it starts";
 const GUIDANCE: &str = "agents read it as instructions";
 const HOOKS: &str = "hooks run commands at every commit";
-const KEYS: &str = "keys and who may use them";
-const LOGIN: &str = "it is started when somebody logs in";
-const PIPELINE: &str = "a build pipeline runs what it says, often with secrets";
-const PROJECT: &str = "an editor runs what its project settings say";
+const KEYS: &str = "keys, and permissions to use them";
+const LOGIN: &str = "it starts at login";
+const PIPELINE: &str = "a build pipeline runs its commands, often with secrets";
+const PROJECT: &str = "an editor runs commands of its project settings";
 const SHELL: &str = "a shell runs it when it starts";
 const START: &str = "a program runs it when it is started in this folder";
 const TOOLCHAIN: &str = "it decides which programs a build tool runs";
@@ -86,7 +86,7 @@ pub(super) const PLACES: &[ProtectedPlace] = &[
     runs(".gitconfig", VERSION_CONTROL),
     runs(".hgrc", VERSION_CONTROL),
     runs(".config/git", VERSION_CONTROL),
-    runs(".gitmodules", "git fetches code from where it says"),
+    runs(".gitmodules", "it sets where git fetches code from"),
     // Hooks.
     runs(".githooks", HOOKS),
     runs(".husky", HOOKS),
@@ -148,7 +148,7 @@ pub(super) const PLACES: &[ProtectedPlace] = &[
     runs(".vim", VIM),
     runs(".vimrc", VIM),
     // Agents and this host.
-    runs_at_top("toolpost.yaml", "it tells this host what is allowed"),
+    runs_at_top("toolpost.yaml", "it controls the permissions of this host"),
     runs(".aider.conf.yml", AGENT),
     runs(".amazonq", AGENT),
     runs(".claude", AGENT),
@@ -208,7 +208,7 @@ pub(super) const PLACES: &[ProtectedPlace] = &[
     runs("rust-toolchain", TOOLCHAIN),
     runs("rust-toolchain.toml", TOOLCHAIN),
     // Shells and other programs that read a file of the folder they start in.
-    runs(".envrc", "a shell runs it when somebody enters the folder"),
+    runs(".envrc", "a shell runs it when a user enters the folder"),
     runs(".bash_aliases", SHELL),
     runs(".bash_login", SHELL),
     runs(".bash_logout", SHELL),

@@ -82,9 +82,12 @@ impl TaskCallMessage {
             }
             begun
         });
-        begun
-            .await
-            .unwrap_or_else(|_| Err(A2aRefusal::new(ErrorCode::Internal, "the task broke off")))
+        begun.await.unwrap_or_else(|_| {
+            Err(A2aRefusal::new(
+                ErrorCode::Internal,
+                "the task failed to start",
+            ))
+        })
     }
 
     /// The id of the task, always the same for the same message.

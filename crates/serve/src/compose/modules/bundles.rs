@@ -50,7 +50,8 @@ fn message(include: &Include) -> String {
         | ModuleSource::Archive { .. }
         | ModuleSource::Path(_)
         | ModuleSource::Package(_) => format!(
-            "{}: the bundle is not here, so what it plans is not either\nhint: toolpost modules fetch",
+            "{}: the bundle is not fetched, so its modules are missing\n\
+             hint: toolpost modules fetch",
             include.place
         ),
     }

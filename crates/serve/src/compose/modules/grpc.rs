@@ -23,7 +23,7 @@ pub(super) fn sidecar(
     let root = root.ok_or_else(|| {
         failed(
             module,
-            "a program needs a folder that it lies in".to_owned(),
+            "the program of the module requires a folder".to_owned(),
         )
     })?;
     let amplifier = &config.amplifier;

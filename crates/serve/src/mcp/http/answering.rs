@@ -65,7 +65,9 @@ impl McpAnswerContext {
     ) -> ExchangeResult {
         match &self.asker {
             Some((principal, digest)) => self.face.rounds.keep(exchange, round, principal, digest),
-            None => Err(McpFault::internal("this client is asked in another way")),
+            None => Err(McpFault::internal(
+                "this client cannot be asked with `requestState`",
+            )),
         }
     }
 

@@ -75,7 +75,7 @@ async fn deferred_tools_are_found_called_and_join_a_sessions_list() {
             let wrong = era.call(&server, tool, arguments).await;
             let text = wrong["content"][0]["text"].as_str().unwrap_or_default();
             assert!(
-                wrong["isError"] == true && text.contains("is a text and is needed"),
+                wrong["isError"] == true && text.contains("must be a text and is required"),
                 "{wrong}"
             );
         }

@@ -437,7 +437,7 @@ async fn one_caller_takes_its_share_of_sessions_and_no_more() {
         .to_owned();
     assert_eq!(refused.status(), 429);
     assert!(
-        message.starts_with("all 16 sessions that one caller may have"),
+        message.starts_with("all 16 sessions of this caller are in use"),
         "{message}"
     );
     assert_eq!(ping(bob, &bobs).await, 200);

@@ -173,7 +173,7 @@ async fn a_denied_server_shows_nothing_of_what_it_has() {
             let refused = ask(&era, &server, "completion/complete", of).await;
             assert_eq!(
                 refused["error"]["message"],
-                "`ref` names nothing that is known here"
+                "`ref` names an unknown prompt or resource"
             );
         }
         let missing = if matches!(era, Era::Stateless) {

@@ -119,7 +119,7 @@ fn readable<'a>(number: u64, line: &EventInputLine<'a>) -> Option<&'a str> {
             number,
             format_args!("it is longer than {} MiB", LONGEST >> 20),
         ),
-        EventInputLine::NoText => warn_left_out_line(number, "this is no UTF-8"),
+        EventInputLine::NoText => warn_left_out_line(number, "it is not UTF-8"),
     }
     None
 }
@@ -139,14 +139,14 @@ fn warn_left_out_line(number: u64, why: impl std::fmt::Display) {
 
 /// Warns about events that the parts do not show.
 fn warn_left_out_events(tally: ReceiverCounts) {
-    let told = |count: u64, what: &str| {
+    let told = |count: u64, why: &str| {
         if count > 0 {
             let events = if count == 1 { "event" } else { "events" };
-            terminal::warn(format_args!("{count} {events} left out: {what}"));
+            terminal::warn(format_args!("{count} {events} left out: {why}"));
         }
     };
-    told(tally.without_id, "without the id of a call");
-    told(tally.beyond_bounds, "of calls beyond what is kept");
+    told(tally.without_id, "no call id");
+    told(tally.beyond_bounds, "too many calls were open");
 }
 
 fn has_gone(error: &anyhow::Error) -> bool {

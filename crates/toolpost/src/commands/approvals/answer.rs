@@ -65,7 +65,8 @@ pub(crate) struct DenyArgs {
 
 pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<CliExit> {
     if arguments.rule.is_some() && !arguments.session && !arguments.remember {
-        let message = "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
+        let message =
+            "`--rule` requires `--session` or `--remember`: a one-time approval creates no rule";
         return Err(UsageError(message.into()).into());
     }
     let (mut client, place) = host(&arguments.place).await?;
@@ -85,12 +86,12 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<CliExit> {
             ArgumentEditOutcome::Allowed(decided) => print_decision(
                 &decided,
                 question,
-                "with the arguments as edited",
+                "with the edited arguments",
                 arguments.json,
             ),
             ArgumentEditOutcome::Kept => {
                 anstream::eprintln!(
-                    "nothing was changed; {} still waits",
+                    "no changes; question {} stays open",
                     ids::short(question.ask_id)
                 );
                 Ok(CliExit::Failed)
@@ -146,12 +147,9 @@ fn chosen(question: &PermissionRequest, rule: &str) -> anyhow::Result<String> {
                 [] => {
                     "no rule can be offered for this call; it can only be allowed once".to_owned()
                 }
-                some => format!("the rules are\n  {}", some.join("\n  ")),
+                some => format!("choose one of\n  {}", some.join("\n  ")),
             };
-            UsageError(format!(
-                "`{rule}` is none of the suggested rules\nhint: {offered}"
-            ))
-            .into()
+            UsageError(format!("`{rule}` is not a suggested rule\nhint: {offered}")).into()
         })
 }
 
@@ -199,7 +197,7 @@ fn describe_decision(decided: &Value) -> String {
     let kept = match text("kept_until") {
         Some(until) => {
             format!(
-                "; nobody waits now, so the same call gets this answer once until {}",
+                "; no call waits now, so the answer is kept for one identical call until {}",
                 moment(&until)
             )
         }
@@ -227,5 +225,5 @@ fn days_or_less(text: &str) -> Result<Duration, String> {
     }
     text.parse::<ConfigDuration>()
         .map(Into::into)
-        .map_err(|_| format!("`{text}` is not a time such as 12h or 30d"))
+        .map_err(|_| format!("`{text}` is not a duration such as 12h or 30d"))
 }

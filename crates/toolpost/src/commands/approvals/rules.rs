@@ -111,7 +111,7 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<CliExit> {
         return Ok(CliExit::Done);
     }
     for rule in &rules {
-        let whose = rule
+        let owner = rule
             .principal
             .as_deref()
             .map(|name| format!(" for {}", spelled_out(name)));
@@ -121,7 +121,7 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<CliExit> {
             rule.at.strftime("%Y-%m-%d"),
             rule.expires.strftime("%Y-%m-%d %H:%M")
         );
-        let line = format!("{}{}", spelled_out(&rule.rule), whose.unwrap_or_default());
+        let line = format!("{}{}", spelled_out(&rule.rule), owner.unwrap_or_default());
         say!(
             "{}  {line}  {}",
             styled(BOLD, short(&rule.id)),
@@ -129,7 +129,7 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<CliExit> {
         );
     }
     if rules.is_empty() {
-        anstream::eprintln!("{}", styled(DIM, "no answer was remembered"));
+        anstream::eprintln!("{}", styled(DIM, "no remembered rules"));
     }
     Ok(CliExit::Done)
 }
@@ -179,10 +179,10 @@ fn find<'a>(rules: &'a [RememberedRule], typed: &str) -> anyhow::Result<&'a Reme
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (None, _) => anyhow::bail!(
-            "no remembered rule is called `{typed}`\nhint: `toolpost approvals rules` lists them"
+            "no remembered rule has the id `{typed}`\nhint: list them with `toolpost approvals rules`"
         ),
         (Some(_), Some(_)) => Err(UsageError(format!(
-            "more than one rule is called `{typed}`\nhint: give more digits"
+            "`{typed}` matches more than one rule\nhint: give more digits"
         ))
         .into()),
     }

@@ -50,11 +50,11 @@ pub(super) async fn list(arguments: &ApprovalListArgs) -> anyhow::Result<CliExit
         say!("{}", row(question, now));
     }
     let talk = match questions.as_slice() {
-        [] => "nothing waits for an answer".to_owned(),
+        [] => "no open questions".to_owned(),
         [first, ..] => {
             let id = ids::short(first.ask_id);
             format!(
-                "look with `toolpost approvals show {id}`, answer with `… allow {id}` or `… deny {id}`"
+                "see `toolpost approvals show {id}`; answer with `… allow {id}` or `… deny {id}`"
             )
         }
     };

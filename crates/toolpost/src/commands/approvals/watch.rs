@@ -21,7 +21,7 @@ pub(crate) struct ApprovalWatchArgs {
 pub(super) async fn run(arguments: &ApprovalWatchArgs) -> anyhow::Result<CliExit> {
     let Some(tty) = ControllingTerminal::open() else {
         let message =
-            "there is no terminal to ask on\nhint: `toolpost approvals --json` is for programs";
+            "there is no terminal for prompts\nhint: in programs, use `toolpost approvals --json`";
         return Err(UsageError(message.into()).into());
     };
     let (client, place) = host(&arguments.place).await?;
@@ -33,7 +33,7 @@ pub(super) async fn run(arguments: &ApprovalWatchArgs) -> anyhow::Result<CliExit
         "{}",
         styled(
             DIM,
-            "questions are asked here as they come; Ctrl-C ends this"
+            "questions appear here as they arrive; press Ctrl-C to stop"
         )
     );
     prompt::run(desk, tty, Box::new(|_| {})).await?;

@@ -121,7 +121,7 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<CliExit> {
         None => {
             anyhow::ensure!(
                 is_text(&about.media_type),
-                "`{}` is {}, which is nothing for a terminal\nhint: write it to a file with `-o FILE`",
+                "`{}` is {}, which cannot be shown on a terminal\nhint: write it to a file with `-o FILE`",
                 about.id,
                 printable(&about.media_type)
             );

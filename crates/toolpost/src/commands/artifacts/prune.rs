@@ -49,8 +49,8 @@ pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<CliExit> {
                 .map(|pid| format!(" (process {pid})"))
                 .unwrap_or_default();
             bail!(
-                "a host works in `{}`{by}\nhint: stop it, prune, and start it again; or start it again with a \
-                 shorter `retention.artifacts` or a larger `limits.artifacts`",
+                "a host uses `{}`{by}\nhint: stop it, prune, and start it again; or restart it with a shorter \
+                 `retention.artifacts` or a larger `limits.artifacts`",
                 path.display()
             );
         }
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &ArtifactPruneArgs) -> anyhow::Result<CliExit> {
             json!({ "removed": removed.files, "bytes": removed.bytes })
         );
     } else if removed.files == 0 {
-        say!("nothing is that old");
+        say!("no kept results are that old");
     } else {
         say!(
             "{} kept results removed, {}",

@@ -188,14 +188,14 @@ fn remarks(result: &ToolResult) -> Vec<String> {
     }
     match result.disposition {
         Some(Disposition::Empty) => {
-            remarks.push("empty: the tool succeeded and had nothing to say".to_owned());
+            remarks.push("empty: the tool succeeded without output".to_owned());
         }
         Some(Disposition::RefOnly) => remarks.push("kept, and not shown".to_owned()),
         Some(Disposition::Redacted) => {
-            remarks.push("redacted: what it says is neither shown nor kept".to_owned());
+            remarks.push("redacted: the content is neither shown nor kept".to_owned());
         }
         Some(Disposition::Dropped) => {
-            remarks.push("dropped: what is not shown here is lost".to_owned());
+            remarks.push("dropped: content that is not shown here is lost".to_owned());
         }
         Some(Disposition::Inline | Disposition::Preview | Disposition::Synthetic) | None => {}
     }

@@ -225,8 +225,8 @@ fn claude_desktop(name: &str, reach: &ClientTransport) -> ConnectRecipe {
                 "env": { VARIABLE: "Bearer PUT-THE-TOKEN-HERE" },
             });
             ConnectRecipe::of(FILE, servers(name, &entry)).note(
-                "this client reads no variables of yours and no addresses of this machine, so a bridge \
-                       (`mcp-remote`, which needs Node) carries the token; `--stdio` needs neither",
+                "this client has no access to your variables or to addresses of this machine, so a bridge \
+                       (`mcp-remote`, requires Node) sends the token; `--stdio` needs neither",
             )
         }
     }

@@ -14,7 +14,7 @@ use crate::terminal::{BOLD, DIM, GREEN, RED, YELLOW, printable, say, styled};
 pub(super) fn print_explanation(explanation: &Value) {
     let verdict = match (&explanation["would_run"], explanation["would_ask"] == true) {
         (Value::Bool(true), _) => styled(GREEN, "it would run"),
-        (_, true) => styled(YELLOW, "a person would be asked"),
+        (_, true) => styled(YELLOW, "an operator would be asked"),
         (_, false) => styled(RED, "it would not run"),
     };
     line("verdict", verdict);
@@ -45,9 +45,9 @@ pub(super) fn print_explanation(explanation: &Value) {
         let setting = change["setting"]
             .as_str()
             .map(|setting| format!(": `{}`", printable(setting)));
-        let what = text(change, "/text").unwrap_or_default();
+        let advice = text(change, "/text").unwrap_or_default();
         let told = format!(
-            "{what}{}{}",
+            "{advice}{}{}",
             setting.unwrap_or_default(),
             then.unwrap_or_default()
         );
@@ -96,7 +96,7 @@ fn declaration(explanation: &Value, layer: &Value) {
     line(
         "declaration",
         format!(
-            "{id}, asked for by its {by}, from source `{}`",
+            "{id}, found by its {by}, from source `{}`",
             words(layer, "/source")
         ),
     );
@@ -111,20 +111,20 @@ fn interface(explanation: &Value, layer: &Value) {
         text(layer, "/class/always"),
     ) {
         (Some(class), _) | (None, Some(class)) => format!("class {class}"),
-        (None, None) => "a class that only the arguments tell".to_owned(),
+        (None, None) => "a class that depends on the arguments".to_owned(),
     };
     let by = match layer["vouched_by"].as_str().unwrap_or_default() {
-        "host_code" => "the host's own code says so",
-        "operator" => "the operator says so",
-        _ => "the tool claims so, which can only make it look worse",
+        "host_code" => "declared by the host's own code",
+        "operator" => "set by the operator",
+        _ => "claimed by the tool, which can only make it stricter",
     };
-    let mut told = format!("{class}: {by}");
+    let mut told = format!("{class}, {by}");
     for (name, said) in [
-        ("destructive", "it may destroy what cannot be brought back"),
-        ("approval_required", "every call of it needs approval"),
+        ("destructive", "it may destroy data for good"),
+        ("approval_required", "every call needs approval"),
         (
             "approval_requested",
-            "the tool itself asks for approval of every call",
+            "the tool requests approval of every call",
         ),
     ] {
         if layer[name] == true {
@@ -150,7 +150,7 @@ fn surface(layer: &Value) {
             .next()
             .map(|key| printable(key))
             .unwrap_or_default(),
-        _ => "not there".to_owned(),
+        _ => "missing".to_owned(),
     };
     line(
         "surface",
@@ -162,12 +162,12 @@ fn invocation(layer: &Value) {
     let verdict = match layer["schema"].as_str().unwrap_or_default() {
         "fits" => "the arguments fit the schema",
         "violated" => "the arguments do not fit the schema",
-        "refused" => "the arguments fit the schema, and the tool refuses them",
+        "refused" => "the arguments fit the schema, but the tool refuses them",
         "unreadable" => "the arguments cannot be read",
-        _ => "the arguments were not looked at",
+        _ => "the arguments were not checked",
     };
     let redacted = if layer["redacted"] == true {
-        "; some are kept out of every record"
+        "; some are redacted in every record"
     } else {
         ""
     };
@@ -202,7 +202,7 @@ fn hooks(explanation: &Value, layers: &Value) {
     for plan in list(layers, "/hooks") {
         let events: Vec<&str> = list(plan, "/events").filter_map(Value::as_str).collect();
         let told = format!(
-            "`{}` ({}) would be asked: {}",
+            "`{}` ({}) would run: {}",
             text(plan, "/name").unwrap_or_default(),
             words(plan, "/standing"),
             events.join(", ")
@@ -257,10 +257,7 @@ fn permission(explanation: &Value, layer: &Value) {
         );
     }
     if let Some(more) = layer["left_out"].as_u64() {
-        beneath(
-            "",
-            format!("and {more} more rules that have nothing to say"),
-        );
+        beneath("", format!("and {more} more rules without influence"));
     }
     let parts: Vec<&Value> = list(explanation, "/parts").collect();
     for part in parts.iter().filter(|_| parts.len() > 1) {
@@ -272,7 +269,7 @@ fn permission(explanation: &Value, layer: &Value) {
             behavior.unwrap_or_default(),
             because.unwrap_or_default()
         );
-        beneath("of it", told);
+        beneath("part", told);
     }
     for note in list(decision, "/notes") {
         beneath(
@@ -287,12 +284,12 @@ fn scheduling(explanation: &Value, layer: &Value) {
         return;
     }
     if layer["unscheduled"] == true {
-        return line("scheduling", "it needs no turn".to_owned());
+        return line("scheduling", "it needs no slot and no lock".to_owned());
     }
     if let Some(refused) = text(layer, "/refused") {
         return line(
             "scheduling",
-            styled(RED, format!("it could have no turn: {refused}")),
+            styled(RED, format!("it cannot be scheduled: {refused}")),
         );
     }
     let now = &layer["now"];
@@ -386,7 +383,7 @@ fn result(layer: &Value) {
         let strategy = words(layer, "/strategy");
         line(
             "result",
-            format!("up to {most} characters are shown; of a larger one: {strategy}"),
+            format!("up to {most} characters are shown; larger results: {strategy}"),
         );
     }
 }
@@ -396,18 +393,18 @@ fn persistence(layer: &Value) {
         return;
     };
     let shown = match preview {
-        0 => "nothing of a larger one is shown".to_owned(),
-        _ => format!("{preview} characters of a larger one are shown"),
+        0 => "larger results are not shown".to_owned(),
+        _ => format!("{preview} characters of a larger result are shown"),
     };
     let kept = match (
         text(layer, "/not_kept"),
         words(layer, "/kept/place").as_str(),
     ) {
-        (Some(why), _) => format!("nothing of it is kept: {why}"),
-        (None, "memory") => "the whole is kept in memory until the host ends".to_owned(),
+        (Some(why), _) => format!("it is not kept: {why}"),
+        (None, "memory") => "the whole result is kept in memory until the host ends".to_owned(),
         (None, _) => match text(layer, "/kept/folder") {
-            Some(folder) => format!("the whole is kept in `{folder}`"),
-            None => "the whole is kept on disk".to_owned(),
+            Some(folder) => format!("the whole result is kept in `{folder}`"),
+            None => "the whole result is kept on disk".to_owned(),
         },
     };
     let strategy = words(layer, "/strategy");

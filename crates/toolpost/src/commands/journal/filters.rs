@@ -57,15 +57,14 @@ impl FilterArgs {
 
 fn outcome(word: &str) -> Result<Outcome, String> {
     serde_json::from_value(word.into()).map_err(|_| {
-        "it is one of succeeded, partial, failed, denied, rejected, canceled, timed_out, unknown".to_owned()
+        "the outcomes are succeeded, partial, failed, denied, rejected, canceled, timed_out, unknown".to_owned()
     })
 }
 
 /// A point in time: an age, the start of a day in UTC, or a time.
 pub(in crate::commands) fn moment(text: &str) -> Result<Timestamp, String> {
-    let not_one = || {
-        "write so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone".to_owned()
-    };
+    let not_one =
+        || "give an age (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone".to_owned();
     if let Ok(ago) = text.parse::<ConfigDuration>() {
         let ago =
             SignedDuration::try_from(std::time::Duration::from(ago)).map_err(|_| not_one())?;

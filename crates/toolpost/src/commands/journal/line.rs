@@ -156,7 +156,7 @@ fn describe_catalog(body: &CatalogBody<Vec<IgnoredAny>>) -> String {
     }
     format!(
         "{tools} tools; {} {}",
-        styled(YELLOW, "not there:"),
+        styled(YELLOW, "missing:"),
         printable(&missing.join(", "))
     )
 }

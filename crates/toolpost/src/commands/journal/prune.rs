@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<CliExit> {
         },
         None if retention.is_any() => retention.due(now),
         None => {
-            let message = "nothing says what is to go\nhint: `--before 90d`, or `retention.journal` in the configuration";
+            let message = "no age given\nhint: pass `--before 90d`, or set `retention.journal` in the configuration";
             return Err(UsageError(message.to_owned()).into());
         }
     };
@@ -98,15 +98,15 @@ fn print_prune_report(report: &PruneReport, arguments: &JournalPruneArgs) {
         return;
     }
     let word = if arguments.dry_run {
-        "would go"
+        "would be removed"
     } else {
         "removed"
     };
     match records {
-        0 => say!("nothing is due"),
+        0 => say!("no records to remove"),
         _ => say!("{records} records up to {up_to} {word}"),
     }
     if let Some((seq, why)) = held {
-        warn(format_args!("record {seq} and what follows stay: {why}"));
+        warn(format_args!("record {seq} and later ones are kept: {why}"));
     }
 }

@@ -172,7 +172,7 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
     line(
         "token",
         match server.token() {
-            None => styled(YELLOW, "none: everybody on this machine may call"),
+            None => styled(YELLOW, "none: every program on this machine may call"),
             Some(_) if given => "the one you gave".to_owned(),
             // The token gives access only to a recording, and ends with this process.
             Some(token) => token.to_owned(),
@@ -233,13 +233,13 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
             .extension()
             .is_some_and(|extension| extension == "json")
     {
-        return Err(UsageError(format!("the file `{}` is not there", path.display())).into());
+        return Err(UsageError(format!("the file `{}` does not exist", path.display())).into());
     }
     let reader = super::open(&settings::locate(&arguments.place)?)?;
     let session = match arguments.what.as_str() {
         LAST => match newest_sessions(&reader, 1)?.pop() {
             Some(session) => session,
-            None => anyhow::bail!("no call is on record"),
+            None => anyhow::bail!("no call is recorded"),
         },
         id => SessionId::new(id),
     };
@@ -252,13 +252,16 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
                 .map(|id| format!("`{}`", printable(id.as_str())))
                 .collect();
             let hint = if newest.is_empty() {
-                "no call is on record".to_owned()
+                "no call is recorded".to_owned()
             } else {
-                format!("those that called last are {}", newest.join(", "))
+                format!(
+                    "the sessions with the latest calls are {}",
+                    newest.join(", ")
+                )
             };
-            let what = printable(session.as_str());
+            let session = printable(session.as_str());
             Err(UsageError(format!(
-                "no session `{what}` is on record, and no file has that name\nhint: {hint}"
+                "no recorded session and no file is called `{session}`\nhint: {hint}"
             ))
             .into())
         }

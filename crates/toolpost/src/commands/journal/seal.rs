@@ -12,7 +12,7 @@ use crate::{cli::PlaceArgs, exit::CliExit, terminal::say};
 
 #[derive(Args)]
 pub(super) struct SealArgs {
-    /// A journal elsewhere: the file, or the folder it lies in
+    /// A journal elsewhere: the file, or its folder
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Print JSON

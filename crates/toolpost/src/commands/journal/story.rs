@@ -41,7 +41,7 @@ pub(crate) fn show(
     let rows = reader.records_of(id)?;
     if rows.is_empty() {
         anyhow::bail!(
-            "no call `{id}` is on record for `{}`\nhint: `toolpost journal tail` lists the newest",
+            "call `{id}` is not on record for `{}`\nhint: list the newest records with `toolpost journal tail`",
             place.workspace.display()
         );
     }
@@ -132,12 +132,8 @@ impl<'a> CallRecordPrinter<'a> {
         line("call", id.to_string());
         let request = self.request();
         let asked = request.filter(|_| self.newest_circumstance(|met| met.matched_by).is_some());
-        let asked = asked.map(|request| {
-            styled(
-                DIM,
-                format!(" (asked for as `{}`)", printable(&request.tool)),
-            )
-        });
+        let asked = asked
+            .map(|request| styled(DIM, format!(" (called as `{}`)", printable(&request.tool))));
         line(
             "tool",
             format!("{}{}", self.tool(), asked.unwrap_or_default()),
@@ -157,7 +153,7 @@ impl<'a> CallRecordPrinter<'a> {
         if let Some(bytes) = request.unread_bytes {
             line(
                 "arguments",
-                format!("{bytes} bytes that were not read, and so not kept"),
+                format!("{bytes} bytes, neither read nor recorded"),
             );
         }
         line(
@@ -197,7 +193,7 @@ impl<'a> CallRecordPrinter<'a> {
             timeline.note(
                 Stage::Resolve,
                 "surface",
-                "the tool is deferred, and had been shown".to_owned(),
+                "the tool is deferred and was shown before".to_owned(),
             );
         }
         let runs: Vec<HookRun> = self

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Checks every record: the chain, its gaps, the index of calls, and the kept results that records name. The chain has
-/// no key, so anybody with write access to the file can cut off its end or rewrite it from some record on, and the
+/// no key: with write access to the file, an attacker can cut off its end or rewrite it from some record on, and the
 /// rest is still a valid chain. Only a head that was kept elsewhere reveals that; see `journal seal`.
 #[derive(Args)]
 pub(super) struct VerifyArgs {
@@ -147,13 +147,13 @@ fn print_verify_report(report: &VerifyReport) {
             ),
         };
         say!(
-            "{} {why}: `{head}` vouches for nothing",
-            styled(YELLOW, "cannot tell:")
+            "{} {why}, so `{head}` cannot be checked",
+            styled(YELLOW, "unverified:")
         );
     }
     let verdict = match report.verdict() {
         VerifyConclusion::Clean => styled(GREEN, "clean"),
-        VerifyConclusion::CannotTell => styled(YELLOW, "nothing is wrong with what is left"),
+        VerifyConclusion::CannotTell => styled(YELLOW, "the remaining records are intact"),
         VerifyConclusion::Broken => styled(RED, "the record was tampered with or damaged"),
     };
     let records = report.records;
@@ -162,11 +162,11 @@ fn print_verify_report(report: &VerifyReport) {
     say!("{verdict}: {records} records of {calls} calls, {open} open");
     if report.removed_up_to > 0 && report.removal_is_sound {
         say!(
-            "records up to {} were removed as they should be",
+            "records up to {} were removed by retention or `journal prune`",
             report.removed_up_to
         );
     } else if report.removed_up_to > 0 {
-        say!("records up to {} are gone", report.removed_up_to);
+        say!("records up to {} are missing", report.removed_up_to);
     }
     let artifacts = report.artifacts;
     if artifacts.named > 0 {

@@ -22,10 +22,10 @@ pub(super) struct RemoveArgs {
     /// These modules, by their ids in the plans
     #[arg(value_name = "ID", conflicts_with_all = ["unused", "all"])]
     ids: Vec<String>,
-    /// Remove what no plan names or needs
+    /// Remove everything that no plan names or needs
     #[arg(long, conflicts_with = "all")]
     unused: bool,
-    /// Everything: modules, and the environments of their packages
+    /// Remove everything: modules, and the environments of their packages
     #[arg(long)]
     all: bool,
     /// Print JSON
@@ -37,7 +37,7 @@ pub(super) struct RemoveArgs {
 
 pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<CliExit> {
     if arguments.ids.is_empty() && !arguments.unused && !arguments.all {
-        return Err(UsageError("name modules, or say `--unused` or `--all`".into()).into());
+        return Err(UsageError("name modules, or pass `--unused` or `--all`".into()).into());
     }
     let settings = arguments.plans.settings()?;
     let supply = Arc::new(settings.supply()?);
@@ -53,7 +53,7 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<CliExit> {
     } else if arguments.unused {
         if let Some(missing) = settings.plans.missing.first() {
             bail!(
-                "`{}` is not here, so nobody knows what it uses\nhint: toolpost modules fetch",
+                "`{}` is not fetched, so the modules that it uses are unknown\nhint: toolpost modules fetch",
                 missing.source
             );
         }
@@ -86,7 +86,7 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<CliExit> {
         say!("removed {}", printable(source));
     }
     match (removed.is_empty(), environments) {
-        (true, 0) => say!("nothing was there to remove"),
+        (true, 0) => say!("nothing to remove"),
         (_, 0) => {}
         (_, some) => say!("removed {some} environments of packages"),
     }

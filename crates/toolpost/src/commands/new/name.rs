@@ -19,7 +19,7 @@ impl fmt::Display for BadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` cannot name a tool\nhint: use letters, digits, `-` and `_`, begin with a letter, at most {LONGEST} \
+            "`{}` is not a valid tool name\nhint: use letters, digits, `-` and `_`, begin with a letter, at most {LONGEST} \
              characters: `word-count`",
             self.0.escape_debug()
         )

@@ -203,7 +203,7 @@ impl JoiningStdioProcess<'_> {
     async fn read_again(&mut self) {
         match StartupSettings::read(self.arguments).await {
             Ok(startup) => self.startup = startup,
-            Err(error) => tracing::warn!("the configuration cannot be read again: {error:#}"),
+            Err(error) => tracing::warn!("the configuration cannot be reloaded: {error:#}"),
         }
     }
 
@@ -248,7 +248,7 @@ impl JoiningStdioProcess<'_> {
 
     /// The last host has ended and this process is the next one, for its own agent and for relays.
     async fn take_over(&self, server: Server, relay: &mut StdioRelay, signals: &mut EndSignals) {
-        tracing::info!("the host of this folder has ended; this process has taken its place");
+        tracing::info!("the host of this folder has ended; this process replaces it");
         let connection = server.connect_stdio(self.face, self.role, relay.session());
         let conversation = async {
             relay.carry(connection).await;

@@ -88,14 +88,14 @@ impl<'a> ConfigReloads<'a> {
             .for_each(|notice| self.print_warning(&notice.to_string()));
         if !reloaded.changed.is_empty() {
             self.print_notice(&format!(
-                "the configuration was read again; in force: {}",
+                "the configuration was reloaded; now in effect: {}",
                 reloaded.changed.join(", ")
             ));
         }
         if !reloaded.after_restart.is_empty() {
             let waiting = reloaded.after_restart.join(", ");
             self.print_warning(&format!(
-                "changed, and taken up when the host is started again: {waiting}"
+                "changed, but in effect only after a restart of the host: {waiting}"
             ));
         }
     }
@@ -111,7 +111,7 @@ impl<'a> ConfigReloads<'a> {
     fn refuse(&self, server: &Server, problem: &str) {
         server.keep_configuration(problem);
         self.print_warning(&format!(
-            "the configuration changed and cannot be taken up; what was in force stays\n{problem}"
+            "the changed configuration cannot be applied; the previous one stays in effect\n{problem}"
         ));
     }
 

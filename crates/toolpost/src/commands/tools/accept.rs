@@ -69,7 +69,7 @@ async fn accept(
     if !arguments.yes {
         show(&kept, false)?;
         if !agreed(kept.len()).await? {
-            anstream::eprintln!("nothing was accepted");
+            anstream::eprintln!("no definition was accepted");
             return Ok(CliExit::Failed);
         }
     }
@@ -111,9 +111,9 @@ fn select_definitions(
     }
     match target {
         Some(target) if kept.is_empty() && !known => {
-            let hint = "hint: `toolpost tools accept` shows what is kept back";
+            let hint = "hint: list the held-back definitions with `toolpost tools accept`";
             bail!(
-                "`{}` is no source, and no tool that is kept back\n{hint}",
+                "`{}` is neither a source nor a held-back tool\n{hint}",
                 spelled_out(target)
             )
         }
@@ -132,7 +132,7 @@ fn show(kept: &[BlockedDefinition], as_json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     if kept.is_empty() {
-        say!("nothing is kept back");
+        say!("no definitions are held back");
     }
     for BlockedDefinition { what, .. } in kept {
         say!(
@@ -154,16 +154,18 @@ fn show(kept: &[BlockedDefinition], as_json: bool) -> anyhow::Result<()> {
 
 async fn agreed(count: usize) -> anyhow::Result<bool> {
     let Some(mut tty) = ControllingTerminal::open() else {
-        let message = "there is no terminal to ask on\nhint: look with `--show`, then say `--yes`";
+        let message =
+            "there is no terminal to confirm on\nhint: check with `--show`, then pass `--yes`";
         return Err(UsageError(message.into()).into());
     };
-    let what = if count == 1 {
+    let definitions = if count == 1 {
         "this definition".to_owned()
     } else {
         format!("these {count} definitions")
     };
     tty.discard_typed_input();
-    tty.write_text(&format!("accept {what}? [y/N] ")).await?;
+    tty.write_text(&format!("accept {definitions}? [y/N] "))
+        .await?;
     match tty.read_line().await? {
         TerminalInput::Line(line) => Ok(matches!(
             line.trim().to_ascii_lowercase().as_str(),

@@ -210,17 +210,14 @@ impl ToolTrial<'_> {
             TrialCallEnd::Succeeded => {
                 if probes.demands {
                     self.faults.push(
-                        "it works without arguments, though its schema demands some".to_owned(),
+                        "it works without arguments, although its schema requires some".to_owned(),
                     );
                 }
-                self.passed(name, "it answers without arguments");
+                self.passed(name, "it returns a result without arguments");
             }
             TrialCallEnd::Failed(message) => {
                 let said = message.unwrap_or_else(|| "no reason given".to_owned());
-                self.passed(
-                    name,
-                    format!("it refuses to work without arguments: {said}"),
-                );
+                self.passed(name, format!("it refuses a call without arguments: {said}"));
             }
             TrialCallEnd::Broke(message) => {
                 let told = format!(
@@ -267,7 +264,7 @@ impl ToolTrial<'_> {
                 name,
                 format!("it does not return a result where {broke}\nhint: check the input, and return success=False"),
             ),
-            None if wrong.is_empty() => self.passed(name, "its schema names no types to get wrong"),
+            None if wrong.is_empty() => self.passed(name, "its schema has no types to test"),
             None => self.passed(name, format!("{} arguments of wrong types end with a result", wrong.len())),
         }
     }
@@ -276,14 +273,15 @@ impl ToolTrial<'_> {
     async fn fitting(&mut self, arguments: &Value) {
         if let TrialCallEnd::Broke(message) = self
             .call(
-                "what its schema allows",
+                "valid arguments",
                 arguments,
                 TrialCallStop::AtDeadline(PATIENCE),
             )
             .await
         {
-            self.faults
-                .push(format!("what its schema allows breaks it: {message}"));
+            self.faults.push(format!(
+                "it returns no result for valid arguments: {message}"
+            ));
         }
         if self.tool.schema.is_some() {
             match self.faults.first().cloned() {
@@ -291,7 +289,7 @@ impl ToolTrial<'_> {
                 None => {
                     self.passed(
                         CheckName::SchemaHonesty,
-                        "it does what its schema says, as far as was tried",
+                        "it follows its schema in all test calls",
                     );
                 }
             }
@@ -300,7 +298,7 @@ impl ToolTrial<'_> {
             Some(call) => self.failed(CheckName::ErrorHandling, call),
             None => self.passed(
                 CheckName::ErrorHandling,
-                "every failure is a result that says why",
+                "every failure is a result with a message",
             ),
         }
     }
@@ -336,9 +334,9 @@ impl ToolTrial<'_> {
     }
 
     async fn deadline(&mut self, arguments: &Value) {
-        let lost = "it did not stop when its time was over, and its process had to be ended\nhint: what blocks belongs \
-                    into `asyncio.to_thread` or a child process";
-        let kept = "it ends with its deadline, and serves on";
+        let lost = "it did not stop at its deadline, so the host ended its process\nhint: move blocking work into \
+                    `asyncio.to_thread` or a child process";
+        let kept = "it stops at its deadline and keeps serving";
         self.survives(
             CheckName::Deadline,
             arguments,
@@ -350,9 +348,9 @@ impl ToolTrial<'_> {
     }
 
     async fn cancel(&mut self, arguments: &Value) {
-        let lost = "it did not stop when it was canceled, and its process had to be ended\nhint: let \
-                    `asyncio.CancelledError` through";
-        let kept = "it ends when it is canceled, and serves on";
+        let lost = "it did not stop when it was canceled, so the host ended its process\nhint: do not suppress \
+                    `asyncio.CancelledError`";
+        let kept = "it stops when it is canceled and keeps serving";
         self.survives(
             CheckName::Cancel,
             arguments,
@@ -374,10 +372,10 @@ impl ToolTrial<'_> {
     ) {
         let before = self.settled().await;
         if self.bench.is_in_process() && before.is_none() {
-            self.failed(name, "its process ends before it can be told to stop");
+            self.failed(name, "its process ends before it can be canceled");
             return;
         }
-        self.call("told to stop", arguments, stop).await;
+        self.call("canceled", arguments, stop).await;
         if self.bench.process().await == before {
             self.passed(name, kept);
         } else {
@@ -393,7 +391,7 @@ impl ToolTrial<'_> {
             .map(str::to_owned);
         match first {
             Some(line) => {
-                let hint = "hint: use `logging`; where a host talks over standard output, printing breaks it";
+                let hint = "hint: use `logging`; printing breaks hosts that use standard output for their protocol";
                 self.failed(
                     CheckName::PrintNoise,
                     format!("it prints when it is called: {line}\n{hint}"),

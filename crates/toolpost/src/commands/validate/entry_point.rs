@@ -61,7 +61,7 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> ValidationChec
     let name = CheckName::EntryPoint;
     let Some(text) = text else {
         // The module is found by its path without an entry point.
-        let message = "there is no `pyproject.toml`, so hosts find the module by its path only";
+        let message = "`pyproject.toml` is missing, so hosts find the module only by its path";
         return ValidationCheck::failed(name, message).mildly();
     };
     let entries = match entries(text) {
@@ -94,7 +94,7 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> ValidationChec
             let wanted = package.unwrap_or("my_package");
             ValidationCheck::failed(
                 name,
-                format!("`{id}` is `{target}`, and `mount` is at `{wanted}:mount`"),
+                format!("`{id}` is `{target}`, but `mount` is at `{wanted}:mount`"),
             )
         }
     }

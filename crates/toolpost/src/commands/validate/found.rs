@@ -40,11 +40,11 @@ pub(super) fn find(path: &Path) -> (Vec<ValidationCheck>, Option<ModuleCandidate
         checks.push(match found {
             ModuleType::Tool => ValidationCheck::passed(
                 CheckName::ModuleType,
-                "its manifest says that it brings tools",
+                "the manifest declares the type `tool`",
             ),
             other => ValidationCheck::failed(
                 CheckName::ModuleType,
-                format!("its manifest says that it is a module of type `{other}`"),
+                format!("the manifest declares the type `{other}`, not `tool`"),
             ),
         });
     }
@@ -76,8 +76,8 @@ fn unresolved(path: &Path, error: &ResolveError) -> ValidationCheck {
     let mut message = error.to_string();
     if name == CheckName::ModuleImportable && environment::is_crate_without_manifest(path) {
         message.push_str(
-            "\nhint: there is a `Cargo.toml`; hosts run a crate whose `amplifier.toml` says `transport = \"rust\"`, see \
-             `toolpost new tool --lang rust`",
+            "\nhint: for the crate here, add an `amplifier.toml` with `transport = \"rust\"`; see `toolpost new tool \
+             --lang rust`",
         );
     }
     ValidationCheck::failed(name, message)

@@ -171,13 +171,13 @@ fn of_python(
 
 fn observability(events: &[String]) -> ValidationCheck {
     if events.is_empty() {
-        let message = "it names no events of its own\nhint: \
+        let message = "it declares no events\nhint: \
                        coordinator.register_contributor(\"observability.events\", \"my-tool\", lambda: [...])";
         return ValidationCheck::failed(CheckName::ObservabilityEvents, message);
     }
     ValidationCheck::passed(
         CheckName::ObservabilityEvents,
-        format!("it emits {}", listed(events)),
+        format!("it declares {}", listed(events)),
     )
 }
 
@@ -194,7 +194,7 @@ fn of_declarations(bench: &ModuleWorkbench, checks: &mut Vec<ValidationCheck>) -
         if problems.is_empty() {
             checks.push(ValidationCheck::failed(
                 CheckName::ProtocolCompliance,
-                "it brings no tool",
+                "it has no tool",
             ));
         }
         return Vec::new();
@@ -219,7 +219,7 @@ fn of_declarations(bench: &ModuleWorkbench, checks: &mut Vec<ValidationCheck>) -
         checks.push(match declaration.description.trim() {
             "" => ValidationCheck::failed(
                 CheckName::ToolDescription,
-                format!("`{name}`: it has no description, so models must guess what it does"),
+                format!("`{name}`: it has no description, so models must guess its purpose"),
             ),
             text => ValidationCheck::passed(
                 CheckName::ToolDescription,
@@ -269,7 +269,7 @@ fn input_schema(name: &str, schema: &Value) -> ValidationCheck {
         ),
         None => ValidationCheck::failed(
             CheckName::ToolInputSchema,
-            format!("`{name}`: its schema names no properties, so any input counts as right"),
+            format!("`{name}`: its schema has no properties, so any input is valid"),
         ),
     }
 }
@@ -302,7 +302,7 @@ fn impossible(schema: &Value) -> Option<String> {
     let kind = schema.get("type");
     if kind.is_some_and(|kind| kind != "object") {
         return Some(format!(
-            "its schema is for {}, and input is always an object",
+            "its schema is for {}, but input is always an object",
             kind.unwrap_or(&Value::Null)
         ));
     }
@@ -318,7 +318,7 @@ fn impossible(schema: &Value) -> Option<String> {
         .filter(|name| !known(name));
     unknown
         .next()
-        .map(|name| format!("it demands `{name}`, which is not among its properties"))
+        .map(|name| format!("it requires `{name}`, which is not one of its properties"))
 }
 
 fn module_type(said: &str) -> ValidationCheck {
@@ -338,11 +338,11 @@ fn module_type(said: &str) -> ValidationCheck {
 
 fn source_checks(source: &SeenSource) -> Vec<ValidationCheck> {
     let logging = if source.logs {
-        ValidationCheck::passed(CheckName::Logging, "it keeps a log")
+        ValidationCheck::passed(CheckName::Logging, "it has a logger")
     } else {
         ValidationCheck::failed(
             CheckName::Logging,
-            "it keeps no log\nhint: logger = logging.getLogger(__name__)",
+            "it has no logger\nhint: logger = logging.getLogger(__name__)",
         )
     };
     let prints = (!source.prints.is_empty()).then(|| {

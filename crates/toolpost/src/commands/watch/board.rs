@@ -206,7 +206,7 @@ impl CardBoard {
             StreamLinkStatus::Up | StreamLinkStatus::Back | StreamLinkStatus::Closed => {
                 StyledLine::new().own(DIM, "watching ")
             }
-            StreamLinkStatus::Lost { .. } => StyledLine::new().own(YELLOW, "trying to reach "),
+            StreamLinkStatus::Lost { .. } => StyledLine::new().own(YELLOW, "reconnecting to "),
         };
         let failed = if self.failed > 0 {
             format!(", {} failed", self.failed)
@@ -214,7 +214,7 @@ impl CardBoard {
             String::new()
         };
         let counts = format!(
-            " · {} running, {} ended{failed} · Ctrl-C ends this",
+            " · {} running, {} ended{failed} · Ctrl-C stops",
             self.open.len(),
             self.ended
         );

@@ -74,7 +74,9 @@ impl StreamConnector {
             builder = builder.unix_socket(socket.path.as_path());
         }
         Ok(Self {
-            http: builder.build().context("the HTTP client")?,
+            http: builder
+                .build()
+                .context("the HTTP client cannot be set up")?,
         })
     }
 
@@ -116,7 +118,8 @@ impl StreamConnector {
             return match shape(&response) {
                 Ok(shape) => Ok((response, shape)),
                 Err(kind) => {
-                    let error = anyhow::anyhow!("{name} is no stream of tool events: it is {kind}");
+                    let error =
+                        anyhow::anyhow!("{name} is not a stream of tool events: it is {kind}");
                     Err(StreamOpenFailure::Refused { status, error })
                 }
             };
@@ -186,9 +189,9 @@ pub(super) fn reason(error: &reqwest::Error) -> String {
 
 fn unreachable(name: &str, error: reqwest::Error) -> anyhow::Error {
     let error = error.without_url();
-    let hint = "hint: `toolpost serve` says where it listens";
+    let hint = "hint: `toolpost serve` prints its address";
     if error.is_connect() {
-        anyhow::anyhow!("nobody answers at {name}: {}\n{hint}", reason(&error))
+        anyhow::anyhow!("cannot connect to {name}: {}\n{hint}", reason(&error))
     } else {
         anyhow::anyhow!("{name} does not answer: {}", reason(&error))
     }
@@ -206,21 +209,19 @@ async fn refusal(name: &str, address: &StreamAddress, mut response: Response) ->
     let body: Value = serde_json::from_slice(&text).unwrap_or_default();
     let error = &body["error"];
     let said = error["message"].as_str().map(str::to_owned);
-    let said = said.unwrap_or_else(|| format!("it answers {status}"));
+    let said = said.unwrap_or_else(|| format!("the server answered {status}"));
     let hint = match status {
         StatusCode::UNAUTHORIZED if address.token.is_none() => {
-            Some("name a file that holds the token with `--token-file FILE`, or set TOOLPOST_TOKEN")
+            Some("give the token with `--token-file FILE` or TOOLPOST_TOKEN")
         }
-        StatusCode::UNAUTHORIZED => {
-            Some("the token is another one; `toolpost serve` says where it is kept")
-        }
+        StatusCode::UNAUTHORIZED => Some("use the host's token; `toolpost serve` prints its file"),
         StatusCode::FORBIDDEN => error["hint"].as_str(),
-        StatusCode::NOT_FOUND if error["code"] == "no_such_route" => {
-            Some("name the host alone, such as `http://127.0.0.1:8765`, or the path of a stream")
-        }
+        StatusCode::NOT_FOUND if error["code"] == "no_such_route" => Some(
+            "give only the address of the host, such as `http://127.0.0.1:8765`, or the path of a stream",
+        ),
         // Another server's 404 has nothing to do with sessions.
         StatusCode::NOT_FOUND | StatusCode::GONE if error["code"].is_string() => {
-            Some("`toolpost journal tail --json` tells the sessions of calls by their `session_id`")
+            Some("find the `session_id` of a call with `toolpost journal tail --json`")
         }
         _ => error["hint"].as_str(),
     };

@@ -133,7 +133,7 @@ impl UnknownStream {
     pub(super) fn end(&self) -> anyhow::Result<()> {
         match &self.name {
             Some(name) if self.has_spoken => {
-                anyhow::bail!("{name} is no stream of tool events: nothing in it is one")
+                anyhow::bail!("{name} is not a stream of tool events: it contains none")
             }
             Some(_) | None => Ok(()),
         }

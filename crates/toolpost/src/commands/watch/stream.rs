@@ -146,10 +146,12 @@ impl EventStreamReader<'_> {
                 }
                 StreamReadEnd::Cleanly => match self.closing {
                     Some(StreamCloseReason::Shutdown) => "the host stopped".to_owned(),
-                    Some(StreamCloseReason::SessionClosed) | None => "the host ended it".to_owned(),
+                    Some(StreamCloseReason::SessionClosed) | None => {
+                        "the host closed the stream".to_owned()
+                    }
                 },
                 StreamReadEnd::Broken(why) if again == StreamReconnectPolicy::No => {
-                    anyhow::bail!("{} broke off: {why}", self.address.quoted())
+                    anyhow::bail!("the stream of {} broke: {why}", self.address.quoted())
                 }
                 StreamReadEnd::Broken(why) => why,
             };
@@ -221,7 +223,9 @@ impl EventStreamReader<'_> {
         loop {
             let piece = match timeout(SILENCE, response.chunk()).await {
                 Ok(piece) => piece,
-                Err(_) if keeps_alive => return StreamReadEnd::Broken("it fell silent".to_owned()),
+                Err(_) if keeps_alive => {
+                    return StreamReadEnd::Broken("no data arrived in time".to_owned());
+                }
                 Err(_) => continue,
             };
             let piece = match piece {
@@ -257,7 +261,7 @@ impl EventStreamReader<'_> {
                 }),
                 StreamShape::Lines => heard = self.lines(&piece),
                 StreamShape::Whole if self.line.len() + piece.len() > LONGEST => {
-                    return StreamReadEnd::Broken("it is too long".to_owned());
+                    return StreamReadEnd::Broken("the response is too long".to_owned());
                 }
                 StreamShape::Whole => self.line.extend_from_slice(&piece),
             }
@@ -321,7 +325,7 @@ fn texts(data: &[u8]) -> Option<WatchInputMessage> {
     match std::str::from_utf8(data) {
         Ok(text) => payload(text).map(|text| WatchInputMessage::Json(text.to_owned())),
         Err(_) => Some(WatchInputMessage::Note(
-            "an event is left out: it is not text".to_owned(),
+            "an event is left out: it is not UTF-8".to_owned(),
         )),
     }
 }

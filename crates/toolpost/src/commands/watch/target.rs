@@ -14,7 +14,7 @@ use crate::{environment, exit::UsageError, reach, settings};
 pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<StreamAddress> {
     let Some(url) = arguments.url.as_deref() else {
         if arguments.token_file.is_some() {
-            return Err(UsageError("`--token-file` is for a URL".to_owned()).into());
+            return Err(UsageError("`--token-file` requires a URL".to_owned()).into());
         }
         return running(arguments).await;
     };
@@ -24,8 +24,9 @@ pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Stream
     match scheme.as_deref() {
         Some("http" | "https") => {}
         Some(_) => {
-            let message =
-                format!("`{url}` cannot be watched: an address begins with http:// or https://");
+            let message = format!(
+                "`{url}` cannot be watched: the address must begin with http:// or https://"
+            );
             return Err(UsageError(message).into());
         }
         None => return Err(not_a_url(url).into()),
@@ -51,7 +52,7 @@ async fn running(arguments: &WatchArgs) -> anyhow::Result<StreamAddress> {
     if reach::running(&place.data_dir).await?.is_none() {
         anyhow::bail!(
             "no host runs on `{}`\n\
-             hint: start it with `toolpost serve`, or name a URL; what happened is in `toolpost journal tail`",
+             hint: start it with `toolpost serve`, or name a URL; past calls are in `toolpost journal tail`",
             place.workspace.display()
         );
     }
@@ -88,15 +89,14 @@ fn session_url(
     from: Option<WatchStartPoint>,
 ) -> anyhow::Result<Url> {
     let mut url =
-        Url::parse(text).map_err(|error| UsageError(format!("`{text}` is no URL: {error}")))?;
+        Url::parse(text).map_err(|error| UsageError(format!("`{text}` is not a URL: {error}")))?;
     let is_host = url.path() == "/" && url.query().is_none();
     match session {
         None if is_host => url.set_path(&session_path("default")),
         None => {}
         Some(session) if is_host => url.set_path(&session_path(session)),
         Some(_) => {
-            let message =
-                format!("`{text}` already says what to watch, so `--session` would not count");
+            let message = format!("`{text}` already names a stream, so `--session` cannot be used");
             return Err(UsageError(message).into());
         }
     }

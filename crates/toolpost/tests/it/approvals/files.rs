@@ -240,7 +240,7 @@ fn an_answer_with_other_arguments_reports_the_change() {
     assert_eq!(bench.home.read("out.txt"), "two\n");
     let story = bench.run(&["journal", "show", &id]).expect(0).stdout;
     assert!(
-        story.contains(change) && story.contains("command changed"),
+        story.contains(change) && story.contains("arguments changed: command"),
         "{story}"
     );
     assert!(!story.contains('\u{202e}'), "{story:?}");

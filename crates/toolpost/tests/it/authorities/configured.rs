@@ -99,7 +99,7 @@ fn doctor_lists_authorities_and_a_missing_program_stops_the_start() {
     assert_ne!(missing.code, 0);
     assert!(
         missing.stderr.contains("authority `desk`")
-            && missing.stderr.contains("desk.sh` is not there"),
+            && missing.stderr.contains("desk.sh` cannot be found"),
         "{}",
         missing.stderr
     );

@@ -155,13 +155,13 @@ fn an_endpoint_that_is_slow_dead_or_breaks_off_gives_no_decision() {
         "deny",
         Some("it did not answer within 300 ms"),
     );
-    check(Manner::HangsUp, "", 3, "deny", Some("it cannot be asked"));
+    check(Manner::HangsUp, "", 3, "deny", Some("it cannot be reached"));
     check(
         Manner::BreaksOff,
         "",
         3,
         "deny",
-        Some("its answer broke off"),
+        Some("its answer was cut off"),
     );
     // Nothing listens: the port was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0")
@@ -176,7 +176,7 @@ fn an_endpoint_that_is_slow_dead_or_breaks_off_gives_no_decision() {
         decision["delegated"][0]["fault"]
             .as_str()
             .unwrap()
-            .contains("it cannot be asked"),
+            .contains("it cannot be reached"),
         "{decision:#}"
     );
 }

@@ -91,7 +91,7 @@ fn an_endpoint_behind_tls_decides_where_its_certificate_is_trusted_and_for_its_n
         if code != 0 {
             let fault = vote["fault"].as_str().unwrap();
             assert!(
-                fault.starts_with("it cannot be asked") && fault.contains("certificate"),
+                fault.starts_with("it cannot be reached") && fault.contains("certificate"),
                 "{fault}"
             );
             assert!(ran.stderr.contains("gave no decision"), "{}", ran.stderr);

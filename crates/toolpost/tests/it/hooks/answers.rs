@@ -154,7 +154,7 @@ async fn a_program_has_an_opinion_or_keeps_the_result() {
     assert_eq!(result.error_class(), Some(ErrorClass::PermissionDenied));
     assert_eq!(
         body["decision"]["reason"]["text"],
-        "the hook `try` says: it is late"
+        "the hook `try`: it is late"
     );
 
     let keep = shell(r#"echo '{"continue":false,"reason":"it holds a key"}'"#);

@@ -131,7 +131,7 @@ fn a_guard_that_breaks_stops_every_write_and_a_missing_one_the_start() {
     ]);
     assert_ne!(refused.code, 0);
     assert!(
-        refused.stderr.contains("closed_folder.py` is not there"),
+        refused.stderr.contains("closed_folder.py` cannot be found"),
         "{}",
         refused.stderr
     );
@@ -194,7 +194,7 @@ fn doctor_lists_the_hooks_and_says_what_is_missing() {
     std::fs::remove_file(format!("{folder}/log.sh")).unwrap();
     let missing = home.run(&["doctor", "--config", &config]).expect(1);
     assert!(
-        missing.stdout.contains("log.sh` is not there"),
+        missing.stdout.contains("log.sh` cannot be found"),
         "{}",
         missing.stdout
     );

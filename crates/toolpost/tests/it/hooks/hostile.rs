@@ -35,10 +35,10 @@ async fn output_without_end_is_a_failure_and_not_waited_for() {
 async fn output_that_is_no_text_is_a_failure() {
     for event in [HookEvent::Before, HookEvent::After] {
         let said = failure(at(event, shell("printf '\\377\\376'"))).await;
-        assert_eq!(said, "what it wrote to standard output is not UTF-8");
+        assert_eq!(said, "its standard output is not UTF-8");
     }
     let said = failure(shell("printf '\\377' >&2; exit 2")).await;
-    assert_eq!(said, "what it wrote to standard error is not UTF-8");
+    assert_eq!(said, "its standard error is not UTF-8");
 }
 
 #[tokio::test]
@@ -189,14 +189,14 @@ fn a_declaration_that_cannot_work_is_refused() {
             .unwrap_err();
         assert_eq!(error.to_string(), said);
     };
-    check(hook(&[]), "hook `try`: its command names no program");
-    check(hook(&[" "]), "hook `try`: its command names no program");
+    check(hook(&[]), "hook `try`: its command is empty");
+    check(hook(&[" "]), "hook `try`: its command is empty");
     check(
         HookDeclaration {
             events: Vec::new(),
             ..shell("")
         },
-        "hook `try`: it names no event",
+        "hook `try`: it has no event",
     );
     let variable = [("LD_PRELOAD".to_owned(), "x".to_owned())].into();
     let said = "hook `try`: `LD_PRELOAD` is never passed to a process: it can change which code runs, or it looks like \

@@ -114,12 +114,12 @@ fn an_include_that_is_missing_or_broken_stops_calls() {
     });
     missing(
         "a repository that is not there",
-        "the bundle is not here",
+        "the bundle is not fetched",
         &|place| includes(&format!("git+file://{}", place.path("nowhere").display())),
     );
     missing(
         "a file that a repository does not have",
-        "the bundle is not here",
+        "the bundle is not fetched",
         &|place| {
             includes(&format!(
                 "{}#subdirectory=behaviors/no.yaml",
@@ -141,7 +141,7 @@ fn an_include_that_is_missing_or_broken_stops_calls() {
     });
     missing(
         "a fetched bundle whose own include is not there",
-        "the bundle is not here",
+        "the bundle is not fetched",
         &|place| {
             includes(&repository(
                 place,
@@ -176,7 +176,7 @@ fn a_hook_that_is_missing_or_broken_stops_calls() {
         "hooks: [{ id: one, module: hooks-a, source: ./mods/hooks-a }, { id: two, module: hooks-a }]\n"
             .to_owned()
     });
-    missing("a folder that is not there", "is not there", &|_| {
+    missing("a folder that is not there", "does not exist", &|_| {
         "hooks: [{ module: hooks-a, source: ./nowhere }]\n".to_owned()
     });
     missing("a package that is not installed", "hooks-a", &|_| {

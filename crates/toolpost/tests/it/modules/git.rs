@@ -146,13 +146,13 @@ fn what_changed_in_the_cache_is_refused() {
         }
         let listed = place.modules(&["list"]).expect(1);
         assert!(
-            listed.stdout.contains("is not what was fetched"),
+            listed.stdout.contains("changed since it was fetched"),
             "change {change}: {}",
             listed.stdout
         );
         let refused = place.modules(&["fetch"]).expect(1);
         assert!(
-            refused.stdout.contains("is not what was fetched"),
+            refused.stdout.contains("changed since it was fetched"),
             "change {change}: {}",
             refused.stdout
         );
@@ -229,7 +229,7 @@ fn modules_of_one_repository_share_what_was_fetched_and_are_removed_together() {
         fetched["modules"][2]["problem"]
             .as_str()
             .unwrap()
-            .contains("neither a folder nor a file `mods/tool-c`"),
+            .contains("no folder or file `mods/tool-c`"),
         "{fetched}"
     );
     let entries = fs::read_dir(place.cache().join("modules")).unwrap().count();
@@ -250,7 +250,7 @@ fn modules_of_one_repository_share_what_was_fetched_and_are_removed_together() {
             .modules(&["remove", "--all"])
             .expect(0)
             .stdout
-            .contains("nothing was there")
+            .contains("nothing to remove")
     );
 }
 
@@ -269,7 +269,9 @@ fn a_bundle_in_a_repository_is_fetched_with_what_it_plans() {
     ));
     let listed = place.modules(&["list"]).expect(0);
     assert!(
-        listed.stderr.contains("has not been fetched"),
+        listed
+            .stderr
+            .contains("is not fetched, so its modules are missing"),
         "{}",
         listed.stderr
     );
@@ -367,7 +369,7 @@ fn bundles_are_updated_mended_and_not_removed_while_in_use() {
     }
     let refused = place.modules(&["fetch"]).expect(1);
     assert!(
-        refused.stderr.contains("is not what was fetched"),
+        refused.stderr.contains("changed since it was fetched"),
         "{}",
         refused.stderr
     );
@@ -388,12 +390,12 @@ fn a_bundle_that_is_not_there_is_missed() {
         tools["unavailable"][0]["message"]
             .as_str()
             .unwrap()
-            .contains("the bundle is not here"),
+            .contains("the bundle is not fetched"),
         "{tools}"
     );
     let doctor = place.run("doctor", &[]).expect(1);
     assert!(
-        doctor.stdout.contains("the bundle is not here"),
+        doctor.stdout.contains("the bundle is not fetched"),
         "{}",
         doctor.stdout
     );
@@ -417,7 +419,7 @@ fn a_host_starts_from_the_cache_alone() {
     let missing = place.run("call", &["amplifier_module_tool_a", "--mode", "bypass"]);
     assert_ne!(missing.code, 0);
     assert!(
-        missing.stderr.contains("nothing may be fetched"),
+        missing.stderr.contains("fetching is off"),
         "{}",
         missing.stderr
     );

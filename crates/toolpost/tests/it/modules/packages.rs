@@ -125,7 +125,7 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
         "the missing package is named: {told}"
     );
     assert!(
-        told.contains("`) are not installed, and nothing may be fetched\nhint: "),
+        told.contains("`) are not installed, and fetching is off\nhint: "),
         "{told}"
     );
     let made = prepare(&packages(&place, ModuleFetchPolicy::Online), &modules)
@@ -173,7 +173,7 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
     assert!(
         refused.failures[0]
             .message
-            .contains("is not what was installed"),
+            .contains("changed since it was installed"),
         "{:?}",
         refused.failures
     );
@@ -189,25 +189,28 @@ async fn a_module_opens_nothing_of_this_machine_to_installers() {
     for (address, part) in [
         (
             format!("file://{}", beside.display()),
-            "lies outside of the module's own folder",
+            "is outside of the module's own folder",
         ),
         (
             format!(
                 "file://{}/../elsewhere/x.whl",
                 place.path("tool-a").display()
             ),
-            "lies outside",
+            "is outside",
         ),
         (
             format!("file://{}", secret.display()),
-            "only wheels and source archives",
+            "is not a wheel or a source archive",
         ),
         (
             format!("git+file://{}", secret.display()),
-            "closed to modules",
+            "an address that modules may not use",
         ),
-        ("./x".to_owned(), "closed to modules"),
-        (format!("{}", secret.display()), "closed to modules"),
+        ("./x".to_owned(), "an address that modules may not use"),
+        (
+            format!("{}", secret.display()),
+            "an address that modules may not use",
+        ),
     ] {
         let modules = [
             module(&place, "tool-a", &format!("'tinydep @ {address}'")),

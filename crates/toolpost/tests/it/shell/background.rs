@@ -100,7 +100,7 @@ async fn a_process_is_ended_on_request_gently_or_not() {
         "{said:#?}"
     );
     let again = shop.call("process_kill", json!({ "process_id": id })).await;
-    assert!(text(&again).contains("over already"));
+    assert!(text(&again).contains("had already ended"));
 
     let wire = Tripwire::lay(&shop, "wire2");
     let id = start(
@@ -129,7 +129,7 @@ async fn a_process_that_fails_at_once_says_so_at_once() {
         (&json!("exited"), &json!(9))
     );
     assert!(
-        text(&result).starts_with("wrong\n[it is over already: exit code 9"),
+        text(&result).starts_with("wrong\n[it has already ended: exit code 9"),
         "{}",
         text(&result)
     );

@@ -49,7 +49,8 @@ async fn a_protected_name_that_a_command_makes_is_told_on_every_tier() {
             .unwrap()
             .to_owned();
         assert!(
-            line.contains("came into being") && line.contains("is protected: a shell runs it"),
+            line.contains("was created while this ran")
+                && line.contains("is protected: a shell runs it"),
             "{line}"
         );
         // The next command did not make it.
@@ -108,7 +109,7 @@ async fn declared_commands_and_commands_in_the_background_tell_it_too() {
         "{result:#?}"
     );
     assert!(
-        text(&result).starts_with("done") && text(&result).contains("came into being"),
+        text(&result).starts_with("done") && text(&result).contains("was created while this ran"),
         "{}",
         text(&result)
     );
@@ -129,7 +130,7 @@ async fn declared_commands_and_commands_in_the_background_tell_it_too() {
         "{status:#?}"
     );
     assert!(
-        text(&status).contains("came into being"),
+        text(&status).contains("was created while this ran"),
         "{}",
         text(&status)
     );

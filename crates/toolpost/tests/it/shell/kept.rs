@@ -344,7 +344,7 @@ async fn where_nothing_can_be_hidden_from_a_process_that_writes_it_does_not_run(
     assert!(
         error
             .message
-            .contains("this machine cannot keep a process from them"),
+            .contains("this machine cannot hide them from a process"),
         "{}",
         error.message
     );

@@ -76,7 +76,7 @@ fn persistence(story: &CallEvidence, result: &ToolResult, lines: &mut Vec<String
             "persisted_ref": reference.map(|artifact| json!(artifact)).or(kept.map(|id| json!({ "id": id }))),
             "redaction_state": redaction_state(story, result),
             "reason": done.map_or_else(
-                || Some(Value::from("it is within what is shown whole")),
+                || Some(Value::from("it is within the limit of whole results")),
                 |done| done.reason.as_deref().map(Value::from),
             ),
             "created_at": story.last_at,

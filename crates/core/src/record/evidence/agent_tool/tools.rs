@@ -118,7 +118,7 @@ impl DeclaredToolTable {
                 "selection_policy": { "task": request.task, "skills": request.skills },
                 "model_capabilities": { "abilities": request.model_capabilities },
                 "role_constraints": { "role": surface.role },
-                "surface_reason": "the first call of this host that stands on it",
+                "surface_reason": "the first call of this host with this surface",
                 "catalog_digest": surface.catalog,
             }),
         );

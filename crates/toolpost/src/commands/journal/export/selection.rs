@@ -55,7 +55,7 @@ impl RecordSelection {
                 };
                 gathering.scan(reader, |row| Ok(is_wanted(row)))?;
                 if let (Some(session), true) = (session, gathering.chosen.is_empty()) {
-                    bail!("nothing is on record of session `{session}` in that time");
+                    bail!("session `{session}` has no records in that time");
                 }
             }
         }
@@ -138,7 +138,7 @@ impl ExportSelectionBuilder {
     fn call(&mut self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
         let rows = reader.records_of(id)?;
         let Some(last) = rows.last().map(|row| row.seq) else {
-            bail!("no call `{id}` is on record here")
+            bail!("call `{id}` is not in this journal")
         };
         rows.iter().try_for_each(|row| self.choose(row))?;
         // A call with only one record, its end, is written after its nested calls, so the pairs are joined last.

@@ -33,7 +33,7 @@ pub(super) fn print_approvals(
                 if ask.ask_id != call && !reader.records_of(ask.ask_id)?.is_empty() {
                     line(
                         "",
-                        format!("the same was being asked for call {}", ask.ask_id),
+                        format!("the same question was already open for call {}", ask.ask_id),
                     );
                     elsewhere.push(ask.ask_id);
                 }
@@ -67,7 +67,7 @@ pub(super) fn print_approvals(
     if is_spent {
         line(
             "",
-            "that answer had been kept for one call, and this was the call".to_owned(),
+            "that answer was kept for one call and is used up by this one".to_owned(),
         );
     }
     Ok(())
@@ -123,7 +123,7 @@ fn print_verdict(row: &StoredRecord, line: NamedLineWriter<'_>) {
         feedback: Some(feedback),
     } = &body.verdict
     {
-        line("", format!("with the words: {}", printable(feedback)));
+        line("", format!("feedback: {}", printable(feedback)));
     }
     if !body.changed_fields.is_empty() {
         let changed: Vec<String> = body
@@ -131,10 +131,7 @@ fn print_verdict(row: &StoredRecord, line: NamedLineWriter<'_>) {
             .iter()
             .map(|field| printable(field))
             .collect();
-        line(
-            "",
-            format!("with other arguments: {} changed", changed.join(", ")),
-        );
+        line("", format!("arguments changed: {}", changed.join(", ")));
     }
     for change in &body.changed_arguments {
         line("", printable(&change.to_string()));
@@ -153,7 +150,7 @@ fn print_verdict(row: &StoredRecord, line: NamedLineWriter<'_>) {
         line(
             "",
             format!(
-                "nobody waited any more; kept for one such call until {}",
+                "no call waited; kept for one identical call until {}",
                 moment(&until.to_string())
             ),
         );

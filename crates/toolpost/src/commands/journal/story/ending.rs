@@ -10,7 +10,8 @@ use crate::terminal::{GREEN, RED, YELLOW, printable, styled};
 
 pub(super) fn print_ending(story: &CallRecordPrinter<'_>, line: NamedLineWriter<'_>) {
     let Some(result) = &story.result else {
-        let open = "no end is on record: the call runs, or its host died and was not started again";
+        let open =
+            "no end is on record: the call still runs, or its host ended and was not restarted";
         return line("end", open.to_owned());
     };
     let style = match result.outcome {
@@ -74,12 +75,12 @@ pub(super) fn kept(result: &ToolResult, line: NamedLineWriter<'_>) {
 
 fn late_answer(late: LateAnswer) -> &'static str {
     match late {
-        LateAnswer::Told => "it was told to stop and finished all the same",
+        LateAnswer::Told => "it finished although it was canceled",
         LateAnswer::Unheard => {
-            "it finished when its caller had gone; only this record has its answer"
+            "it finished after its caller disconnected; only this record has its result"
         }
         LateAnswer::Discarded => {
-            "the host stopped listening before it ended; whatever it still answered was discarded"
+            "the host stopped waiting before it ended; a later result is discarded"
         }
     }
 }
@@ -88,9 +89,9 @@ fn late_answer(late: LateAnswer) -> &'static str {
 pub(crate) fn retry(error: &ToolError) -> String {
     let way = match error.recoverability {
         Recoverability::Retry => "the same call may work",
-        Recoverability::ChangeCall => "another call may work",
-        Recoverability::Operator => "only the operator can change the answer",
-        Recoverability::Never => "not by itself",
+        Recoverability::ChangeCall => "a different call may work",
+        Recoverability::Operator => "only the operator can change this",
+        Recoverability::Never => "no retry will work",
     };
     format!("{way}; {}", guidance(&error.retry))
 }
@@ -105,15 +106,15 @@ pub(crate) fn guidance(retry: &RetryGuidance) -> String {
         after_ms,
     } = *retry;
     let harm = if safe {
-        "sending it again does no harm"
+        "a retry is safe"
     } else {
         "it may have taken effect"
     };
     let mut told = vec![harm.to_owned()];
     for (is_said, words) in [
         (change_arguments, "the arguments must change"),
-        (discover_first, "the tool must be looked up first"),
-        (needs_approval, "a person must approve"),
+        (discover_first, "the tool must be discovered first"),
+        (needs_approval, "an operator must approve"),
     ] {
         if is_said {
             told.push(words.to_owned());

@@ -63,8 +63,7 @@ pub(super) fn print_nested_calls(
     if !complete {
         line(
             "",
-            "there may be more: too much was recorded meanwhile to look through all of it"
-                .to_owned(),
+            "there may be more: too many records to search all of them".to_owned(),
         );
     }
     Ok(())

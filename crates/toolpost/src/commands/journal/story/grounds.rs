@@ -136,14 +136,14 @@ pub(super) fn input_change(change: &InputChange<'_>, line: NamedLineWriter<'_>) 
 }
 
 fn rewritten(
-    what: &str,
+    part: &str,
     fields: &[&str],
     (kind, source, reason): (&str, &str, &str),
     line: NamedLineWriter<'_>,
 ) {
     let fields: Vec<String> = fields.iter().map(|field| printable(field)).collect();
-    let who = match kind {
-        "permission_prompt" => format!("{} (who approved it)", printable(source)),
+    let author = match kind {
+        "permission_prompt" => format!("{} (the approver)", printable(source)),
         kind => format!("{} ({})", printable(source), printable(kind)),
     };
     let reason = Some(reason).filter(|reason| !reason.is_empty());
@@ -152,7 +152,7 @@ fn rewritten(
         .unwrap_or_default();
     line(
         "rewritten",
-        format!("{what} {} by {who}{reason}", fields.join(", ")),
+        format!("{part} {} by {author}{reason}", fields.join(", ")),
     );
 }
 
@@ -168,9 +168,9 @@ fn clipped(text: &str) -> String {
 
 /// A reason for a call's wait, in a few words.
 pub(crate) fn wait_reason(reason: &WaitReason) -> String {
-    let of = |whose: &str, slots: &SlotUse| {
+    let of = |owner: &str, slots: &SlotUse| {
         let SlotUse { used, limit } = slots;
-        format!("a slot of {whose}: {used} of {limit} were in use")
+        format!("a slot of {owner}: {used} of {limit} were in use")
     };
     match reason {
         WaitReason::HostSlot(slots) => of("the host", slots),
@@ -186,10 +186,12 @@ pub(crate) fn wait_reason(reason: &WaitReason) -> String {
         } => {
             let held: Vec<String> = held_by.iter().map(ToString::to_string).collect();
             let by = match (held.as_slice(), others) {
-                ([], 0) => "others who waited before it".to_owned(),
-                ([], others) => format!("{others} of other sessions"),
+                ([], 0) => "calls that waited before it".to_owned(),
+                ([], others) => format!("{others} calls of other sessions"),
                 (held, 0) => held.join(", "),
-                (held, others) => format!("{} and {others} of other sessions", held.join(", ")),
+                (held, others) => {
+                    format!("{} and {others} calls of other sessions", held.join(", "))
+                }
             };
             let key = printable(key.as_str());
             format!("`{key}` ({}), held by {by}", word(access))
@@ -198,7 +200,7 @@ pub(crate) fn wait_reason(reason: &WaitReason) -> String {
             format!("{running} other calls of its session to end")
         }
         WaitReason::ToBeBeside => "a call of its session that ran alone".to_owned(),
-        WaitReason::Turn => "calls that were passed over before".to_owned(),
+        WaitReason::Turn => "calls that waited too long behind others".to_owned(),
         WaitReason::Batch => "other calls of its batch".to_owned(),
     }
 }
@@ -206,14 +208,14 @@ pub(crate) fn wait_reason(reason: &WaitReason) -> String {
 /// The deadline of a call, and its origin.
 pub(crate) fn deadline(deadline: CallDeadline, line: NamedLineWriter<'_>) {
     let by = match deadline.by {
-        DeadlineBy::Caller => "as the caller wished",
+        DeadlineBy::Caller => "set by the caller",
         DeadlineBy::ToolSetting => "`tools.NAME.timeout`",
-        DeadlineBy::Tool => "as the tool says",
+        DeadlineBy::Tool => "set by the tool",
         DeadlineBy::HostDefault => "`limits.deadline`",
-        DeadlineBy::ToolCeiling => "the ceiling that is set for the tool",
+        DeadlineBy::ToolCeiling => "the ceiling of the tool",
         DeadlineBy::HostCeiling => "`limits.deadline_ceiling`",
-        DeadlineBy::Parent => "the end of the call that made it",
-        DeadlineBy::Patience => "as long as its caller waited",
+        DeadlineBy::Parent => "the deadline of its parent call",
+        DeadlineBy::Patience => "the caller's patience",
     };
     line("deadline", format!("{} ms ({by})", deadline.ms));
 }
@@ -230,8 +232,8 @@ pub(super) fn cancellation(told: &CancellationBody, line: NamedLineWriter<'_>) {
         .map(|at| format!(" at {at}"))
         .unwrap_or_default();
     let obeyed = told.acknowledged_at.map_or_else(
-        || "the work was still going on when the host stopped listening".to_owned(),
-        |at| format!("the work had stopped at {at}"),
+        || "the work was still running when the host stopped waiting".to_owned(),
+        |at| format!("the work stopped at {at}"),
     );
     line(
         "stopped",
