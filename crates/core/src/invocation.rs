@@ -88,7 +88,7 @@ pub(crate) struct PipelineCall {
     pub(crate) lineage: CallLineage,
     pub(crate) origin: CallOrigin,
     pub(crate) waits: CallWaitLimits,
-    pub(crate) progress: CallProgress,
+    pub(crate) progress: PipelineProgress,
     pub(crate) inputs: CallInputs,
     pub(crate) findings: CallFindings,
     /// The questions that the call raised, and the approval that it continues with.
@@ -143,7 +143,7 @@ pub(crate) struct CallWaitLimits {
 }
 
 /// The progress of a call and its circumstances.
-pub(crate) struct CallProgress {
+pub(crate) struct PipelineProgress {
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) on_record: OnRecord,
@@ -210,7 +210,7 @@ impl PipelineCall {
                 background: delivery.background,
             },
             waits,
-            progress: CallProgress {
+            progress: PipelineProgress {
                 stage: Stage::Resolve,
                 transitions: Vec::with_capacity(STAGES.len()),
                 on_record: OnRecord::Nothing,

@@ -77,11 +77,11 @@ pub use record::{
         Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs, StoragePlace,
     },
     body::{
-        ApprovalBody, BlockedTool, CallRecordBody, CallRecordHead, CallRequestBody,
-        CallRequestHead, CancellationBody, CatalogBody, CatalogOnRecord, CatalogRestatement,
-        CircumstancesBody, DiscoveryBody, DiscoveryWay, HostStartBody, NamedContent, PrunedBody,
-        RecordBodyMember, RecordedLimits, RecordedQuestion, RecordedResultFields, RestatableHead,
-        SessionOpenedBody, SurfaceRecordBody, VerdictBody,
+        ApprovalBody, BlockedTool, CallRecordBody, CallRecordHead, CallRequestHead,
+        CancellationBody, CatalogBody, CatalogOnRecord, CatalogRestatement, CircumstancesBody,
+        DiscoveryBody, DiscoveryWay, HostStartBody, NamedContent, PrunedBody, RecordBodyMember,
+        RecordedCallRequest, RecordedLimits, RecordedQuestion, RecordedResultFields,
+        RestatableHead, SessionOpenedBody, SurfaceRecordBody, VerdictBody,
     },
     declared::{DeclaredTool, ToolTerms},
     evidence::{

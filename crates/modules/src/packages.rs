@@ -182,7 +182,7 @@ impl PackageEnvironments {
         self.get(
             modules,
             core,
-            EnvironmentRebuild::WhatFailedLongAgo,
+            EnvironmentRebuildScope::WhatFailedLongAgo,
             progress,
         )
         .await
@@ -196,7 +196,7 @@ impl PackageEnvironments {
         core: CoreWish,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
-        self.get(modules, core, EnvironmentRebuild::WhatFailed, progress)
+        self.get(modules, core, EnvironmentRebuildScope::WhatFailed, progress)
             .await
     }
 
@@ -207,7 +207,7 @@ impl PackageEnvironments {
         core: CoreWish,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
-        self.get(modules, core, EnvironmentRebuild::Everything, progress)
+        self.get(modules, core, EnvironmentRebuildScope::Everything, progress)
             .await
     }
 
@@ -215,7 +215,7 @@ impl PackageEnvironments {
         &self,
         modules: &[PythonModule],
         core: CoreWish,
-        anew: EnvironmentRebuild,
+        anew: EnvironmentRebuildScope,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<PreparedEnvironment, PackagesError> {
         let found = python::find(&self.supply)?;
@@ -317,7 +317,7 @@ impl PackageEnvironments {
 
 /// The reason to rebuild parts of an existing environment.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum EnvironmentRebuild {
+enum EnvironmentRebuildScope {
     /// Packages that failed, after the pause: the cause may have passed.
     WhatFailedLongAgo,
     /// Packages that could not be had.

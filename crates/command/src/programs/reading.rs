@@ -10,7 +10,7 @@ use super::{
 const MOST_LETTERS: usize = 32;
 
 pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> ProgramLaunch {
-    let mut reading = LaunchReader {
+    let mut reading = LaunchedProgramFinder {
         words,
         launch: ProgramLaunch::default(),
     };
@@ -30,7 +30,7 @@ pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> P
     reading.launch
 }
 
-struct LaunchReader<'a> {
+struct LaunchedProgramFinder<'a> {
     words: &'a [String],
     launch: ProgramLaunch,
 }
@@ -50,7 +50,7 @@ struct WrittenOption<'a> {
     value: Option<&'a str>,
 }
 
-impl<'a> LaunchReader<'a> {
+impl<'a> LaunchedProgramFinder<'a> {
     fn first_operand(&self, from: usize) -> usize {
         let options = self
             .words

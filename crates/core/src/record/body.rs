@@ -25,8 +25,8 @@ use super::journal::Record;
 use crate::host::HostLimits;
 pub(crate) use call::EventCounts;
 pub use call::{
-    ApprovalBody, CallRecordBody, CallRecordHead, CallRequestBody, CallRequestHead,
-    CancellationBody, CircumstancesBody, NamedContent, RecordedQuestion, RecordedResultFields,
+    ApprovalBody, CallRecordBody, CallRecordHead, CallRequestHead, CancellationBody,
+    CircumstancesBody, NamedContent, RecordedCallRequest, RecordedQuestion, RecordedResultFields,
 };
 pub use catalog::{
     BlockedTool, CatalogBody, CatalogOnRecord, CatalogRestatement, RestatableHead,

@@ -10,7 +10,7 @@ use crate::{
     invocation::{OnRecord, PipelineCall, RecordedResult},
     record::{
         body::{
-            ApprovalBody, CallRecordBody, CallRequestBody, EventCounts, RecordBodyMember,
+            ApprovalBody, CallRecordBody, EventCounts, RecordBodyMember, RecordedCallRequest,
             append_member,
         },
         facets::Facets,
@@ -66,7 +66,10 @@ pub(crate) fn sent_arguments(call: &PipelineCall) -> Option<Arguments> {
     )
 }
 
-fn request_body<'a>(call: &'a PipelineCall, sent: Option<&'a Arguments>) -> CallRequestBody<'a> {
+fn request_body<'a>(
+    call: &'a PipelineCall,
+    sent: Option<&'a Arguments>,
+) -> RecordedCallRequest<'a> {
     let observable = call
         .inputs
         .observable
@@ -78,7 +81,7 @@ fn request_body<'a>(call: &'a PipelineCall, sent: Option<&'a Arguments>) -> Call
         (None, ModelInput::Text(text)) => Some(text.len()),
         (None, ModelInput::Value(value)) => Some(value.to_string().len()),
     };
-    CallRequestBody {
+    RecordedCallRequest {
         tool: call.live.tool.as_str().into(),
         arguments: observable.map(RecordBodyMember::Value),
         model_arguments: sent.map(RecordBodyMember::Value),

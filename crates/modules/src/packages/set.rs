@@ -14,7 +14,7 @@ use crate::{
 };
 
 use super::{
-    ENVIRONMENTS, EnvironmentRebuild, ModuleRequirements,
+    ENVIRONMENTS, EnvironmentRebuildScope, ModuleRequirements,
     install::{self, InstallFailures, Installer},
     python::PythonInterpreter,
 };
@@ -73,7 +73,7 @@ impl RequirementSet<'_> {
     pub(super) async fn made(
         &self,
         needs: &[ModuleRequirements<'_>],
-        anew: EnvironmentRebuild,
+        anew: EnvironmentRebuildScope,
         progress: &mut SetupProgressSink<'_>,
     ) -> Result<EnvironmentBuild, CacheError> {
         let inside = format!("{ENVIRONMENTS}/{}", self.key());
@@ -192,9 +192,9 @@ impl RequirementSet<'_> {
     }
 
     /// The existing environment. A damaged one affects only the modules that need it.
-    fn made_before(&self, inside: &str, anew: EnvironmentRebuild) -> EarlierEnvironment {
+    fn made_before(&self, inside: &str, anew: EnvironmentRebuildScope) -> EarlierEnvironment {
         let name = format!("{inside}/{RECORD}");
-        if anew == EnvironmentRebuild::Everything {
+        if anew == EnvironmentRebuildScope::Everything {
             return EarlierEnvironment::Nothing;
         }
         let folder = self.cache.path_of(inside);
@@ -214,10 +214,10 @@ impl RequirementSet<'_> {
             });
         }
         let again = match anew {
-            EnvironmentRebuild::WhatFailedLongAgo => {
+            EnvironmentRebuildScope::WhatFailedLongAgo => {
                 self.cache.age(&name).is_none_or(|age| age >= PAUSE)
             }
-            EnvironmentRebuild::WhatFailed | EnvironmentRebuild::Everything => true,
+            EnvironmentRebuildScope::WhatFailed | EnvironmentRebuildScope::Everything => true,
         };
         let failed = !record.failed.is_empty();
         let made = EnvironmentBuild::Here { record, folder };

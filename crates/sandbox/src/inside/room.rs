@@ -171,18 +171,18 @@ fn system_links() -> Vec<(PathBuf, PathBuf)> {
 
 /// All bind mounts, outer before inner, and the paths that were skipped because a link has their name.
 fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), LauncherFailure> {
-    let mut wanted: Vec<(PathBuf, MountAttrFlags, MissingPath)> = Vec::new();
+    let mut wanted: Vec<(PathBuf, MountAttrFlags, MissingPathPolicy)> = Vec::new();
     let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in system.chain(SYSTEM_PLACES.iter().map(PathBuf::from)) {
         if !is_link(&path) {
-            wanted.push((path, READ_ONLY, MissingPath::Fine));
+            wanted.push((path, READ_ONLY, MissingPathPolicy::Fine));
         }
     }
     wanted.extend(
         order
             .readable
             .iter()
-            .map(|path| (path.path().to_owned(), READ_ONLY, MissingPath::Fine)),
+            .map(|path| (path.path().to_owned(), READ_ONLY, MissingPathPolicy::Fine)),
     );
     for root in &order.roots {
         let path = root.path.path();
@@ -193,7 +193,7 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
             ));
         }
         let attributes = if root.writable { WRITABLE } else { READ_ONLY };
-        wanted.push((path.to_owned(), attributes, MissingPath::Fails));
+        wanted.push((path.to_owned(), attributes, MissingPathPolicy::Fails));
     }
     // The sort is stable, so that a root comes after a readable path of the same name and wins.
     wanted.sort_by_key(|(path, ..)| path.components().count());
@@ -205,10 +205,11 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
         });
         match taken {
             Ok(piece) => pieces.push(piece),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == MissingPath::Fine => {}
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)
+                if absence == MissingPathPolicy::Fine => {}
             // The path is skipped and not an error: otherwise one command could prevent the start of all later ones
             // with a link.
-            Err(Errno::LOOP) if absence == MissingPath::Fine => {
+            Err(Errno::LOOP) if absence == MissingPathPolicy::Fine => {
                 passed_over.push(format!(
                     "`{}` leads through a link in a root",
                     path.display()
@@ -226,7 +227,7 @@ fn pieces(order: &LaunchOrder) -> Result<(Vec<BindMount>, Vec<String>), Launcher
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MissingPath {
+enum MissingPathPolicy {
     Fine,
     Fails,
 }

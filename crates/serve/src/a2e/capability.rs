@@ -20,7 +20,7 @@ use toolpost_modules::LoadedPlugin;
 
 use super::{
     conversation::{A2eConversation, NotTaken},
-    outbox::{ListNotTaken, OutboxToolList, RequestIdClaim},
+    outbox::{ListNotTaken, OutboxIdClaim, OutboxToolList},
     tools::behind,
 };
 
@@ -309,9 +309,9 @@ pub(super) async fn dispatch(peer: &A2ePeer, message: Message) -> Result<(), Not
     // A repeat of a running or answered request is not handled again.
     if !id.is_empty() {
         match conversation.outbox.begin(&key, None) {
-            RequestIdClaim::New => {}
-            RequestIdClaim::Same | RequestIdClaim::Other => return Ok(()),
-            RequestIdClaim::Behind => return Err(behind().into()),
+            OutboxIdClaim::New => {}
+            OutboxIdClaim::Same | OutboxIdClaim::Other => return Ok(()),
+            OutboxIdClaim::Behind => return Err(behind().into()),
         }
         // The claim comes before this look at the remembered answers. An answer is pushed before its claim is released,
         // so a repeat finds either the claim or the answer. In the other order, the first request could end between the

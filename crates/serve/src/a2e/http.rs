@@ -25,7 +25,7 @@ use toolpost_model::RequestId;
 use super::{
     A2eServerFace,
     conversation::{A2eConversation, MessageReceipt},
-    outbox::{AnsweredCall, OutboxItem, OutboxToolList, RequestIdClaim, ResendItem},
+    outbox::{AnsweredCall, OutboxIdClaim, OutboxItem, OutboxToolList, ResendItem},
     sessions::{self, NoSession},
     tools::CallListener,
     wire::{self, too_large},
@@ -328,7 +328,7 @@ impl OutboxReader {
             })));
         }
         // A call of an earlier run that this host continues: its end goes through the outbox as usual.
-        if self.conversation.outbox.begin(&req_id, None) == RequestIdClaim::New {
+        if self.conversation.outbox.begin(&req_id, None) == OutboxIdClaim::New {
             CallListener::of_earlier(&self.conversation, req_id, earlier.tool)
                 .wait_for(earlier.call);
         }

@@ -80,7 +80,7 @@ pub(super) enum OutboxReaderPolicy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestIdClaim {
+pub(super) enum OutboxIdClaim {
     New,
     /// The same call is running; its answer will follow.
     Same,
@@ -229,15 +229,15 @@ impl Outbox {
     }
 
     /// Claims an id for a request. Without `digest`, only the record has the content of the request.
-    pub(super) fn begin(&self, key: &str, digest: Option<[u8; 32]>) -> RequestIdClaim {
+    pub(super) fn begin(&self, key: &str, digest: Option<[u8; 32]>) -> OutboxIdClaim {
         let mut state = self.state.lock();
         match state.under_way.get(key) {
-            Some(earlier) if earlier.is_none() || *earlier == digest => RequestIdClaim::Same,
-            Some(_) => RequestIdClaim::Other,
-            None if state.answer_bytes > MAX_ANSWER_BYTES => RequestIdClaim::Behind,
+            Some(earlier) if earlier.is_none() || *earlier == digest => OutboxIdClaim::Same,
+            Some(_) => OutboxIdClaim::Other,
+            None if state.answer_bytes > MAX_ANSWER_BYTES => OutboxIdClaim::Behind,
             None => {
                 state.under_way.insert(key.to_owned(), digest);
-                RequestIdClaim::New
+                OutboxIdClaim::New
             }
         }
     }

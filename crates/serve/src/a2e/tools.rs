@@ -23,7 +23,7 @@ use super::{
     audit::AuditedRequest,
     capability::{A2eCapability, A2ePeer, CapabilityAnswer, CapabilityResponse},
     conversation::{A2eConversation, ConversationTransport},
-    outbox::{AnsweredCall, OutboxToolList, RequestIdClaim, size_of_event},
+    outbox::{AnsweredCall, OutboxIdClaim, OutboxToolList, size_of_event},
 };
 
 /// The extension for stopping a call, in the handshake's metadata.
@@ -251,10 +251,10 @@ pub(super) fn claim_id(
         id.to_owned()
     };
     match conversation.outbox.begin(&key, Some(digest)) {
-        RequestIdClaim::New => Ok(Some(key)),
-        RequestIdClaim::Same => Ok(None),
-        RequestIdClaim::Other => Err(used_for_another()),
-        RequestIdClaim::Behind => Err(behind()),
+        OutboxIdClaim::New => Ok(Some(key)),
+        OutboxIdClaim::Same => Ok(None),
+        OutboxIdClaim::Other => Err(used_for_another()),
+        OutboxIdClaim::Behind => Err(behind()),
     }
 }
 

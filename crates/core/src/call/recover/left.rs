@@ -10,7 +10,9 @@ use toolpost_model::{
 use crate::{
     approval::{ApprovalAnswer, ApprovalConsent, ApprovalRejection},
     record::{
-        body::{CallRecordBody, CallRequestBody, RecordBodyMember, RecordedQuestion, VerdictBody},
+        body::{
+            CallRecordBody, RecordBodyMember, RecordedCallRequest, RecordedQuestion, VerdictBody,
+        },
         journal::{RecordKind, RequestKey, StoredRecord},
     },
 };
@@ -20,7 +22,7 @@ use crate::{
 pub(super) struct OpenCall {
     pub(super) id: InvocationId,
     pub(super) session: SessionId,
-    pub(super) call: CallRequestBody<'static>,
+    pub(super) call: RecordedCallRequest<'static>,
     pub(super) request: Option<RequestKey>,
     /// Whether the call had started something that may have a side effect.
     pub(super) started: bool,
@@ -236,7 +238,7 @@ impl LeftBehind {
 
 /// Replaces the arguments of the request by those after the hooks. The model's arguments are kept.
 fn replace_arguments(
-    call: &mut CallRequestBody<'static>,
+    call: &mut RecordedCallRequest<'static>,
     arguments: RecordBodyMember<'static, Arguments>,
     redacted: bool,
 ) {

@@ -28,7 +28,7 @@ use crate::{
 pub struct CallRecordBody<'a> {
     /// The request; in the first record of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<CallRequestBody<'a>>,
+    pub call: Option<RecordedCallRequest<'a>>,
     /// The tool, where one was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<RecordBodyMember<'a, ToolId>>,
@@ -92,7 +92,7 @@ pub struct CallRecordBody<'a> {
 /// The request of a call: tool, arguments and caller.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Asked", transform = state_defaults)]
-pub struct CallRequestBody<'a> {
+pub struct RecordedCallRequest<'a> {
     /// The tool's name in the request.
     pub tool: Cow<'a, str>,
     /// The observable arguments.
@@ -158,7 +158,7 @@ fn readable_trace<'de, D: Deserializer<'de>>(
     Ok(TraceContext::deserialize(written).ok().map(Cow::Owned))
 }
 
-impl CallRequestBody<'_> {
+impl RecordedCallRequest<'_> {
     /// The caller.
     pub fn principal(&self) -> Principal {
         Principal {
@@ -295,7 +295,7 @@ pub struct CallRecordHead<'a> {
     pub result: Option<RecordedResultFields>,
 }
 
-/// The head members of a [`CallRequestBody`].
+/// The head members of a [`RecordedCallRequest`].
 #[derive(Debug, Deserialize)]
 pub struct CallRequestHead<'a> {
     /// The tool's name in the request.

@@ -9,7 +9,7 @@ use toolpost_model::{ErrorClass, InvocationId};
 
 use super::{ExportError, read};
 use crate::record::{
-    body::{CallRecordBody, CallRequestBody, RecordedResultFields},
+    body::{CallRecordBody, RecordedCallRequest, RecordedResultFields},
     journal::{RecordKind, StoredRecord},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct AuditExport {
 
 struct AuditOpenCall {
     request: String,
-    call: CallRequestBody<'static>,
+    call: RecordedCallRequest<'static>,
 }
 
 impl AuditExport {

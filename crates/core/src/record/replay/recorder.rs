@@ -12,7 +12,7 @@ use crate::{
     invocation::Milestone,
     record::{
         body::{
-            CallRecordBody, CallRequestBody, CatalogBody, HostStartBody, RecordBodyMember,
+            CallRecordBody, CatalogBody, HostStartBody, RecordBodyMember, RecordedCallRequest,
             SessionOpenedBody, SurfaceRecordBody,
         },
         declared::DeclaredTool,
@@ -42,7 +42,7 @@ pub struct Recorder {
 
 #[derive(Default)]
 struct CassetteCallDraft {
-    call: Option<CallRequestBody<'static>>,
+    call: Option<RecordedCallRequest<'static>>,
     is_resolved: bool,
     progress: Vec<Milestone>,
     result: Option<RecordBodyMember<'static, ToolResult>>,

@@ -98,7 +98,7 @@ pub(super) fn delete(
     arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<u64, DeleteError> {
-    let mut sweep = DeletionSweep {
+    let mut sweep = DirectoryDeletion {
         workspace,
         stop,
         device: named.stat.st_dev,
@@ -124,7 +124,7 @@ pub(super) fn delete(
     Ok(sweep.deleted)
 }
 
-struct DeletionSweep<'s> {
+struct DirectoryDeletion<'s> {
     workspace: &'s Workspace,
     stop: &'s StopSign,
     /// The device of the tree: other file systems mounted in it are not deleted.
@@ -132,7 +132,7 @@ struct DeletionSweep<'s> {
     deleted: u64,
 }
 
-impl DeletionSweep<'_> {
+impl DirectoryDeletion<'_> {
     fn single(&mut self, named: &ExistingPathEntry) -> Result<(), DeleteError> {
         self.stop.check()?;
         let flags = if named.is_directory() {

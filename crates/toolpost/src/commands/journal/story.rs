@@ -9,7 +9,8 @@ mod timeline;
 use serde::Serialize;
 use serde_json::Value;
 use toolpost_core::{
-    CallRecordBody, CallRequestBody, CircumstancesBody, InputTrail, OutputMutation, StoredRecord,
+    CallRecordBody, CircumstancesBody, InputTrail, OutputMutation, RecordedCallRequest,
+    StoredRecord,
 };
 use toolpost_model::{Effects, HookEvent, HookRun, InvocationId, Stage, ToolResult};
 use toolpost_store::JournalReader;
@@ -100,7 +101,7 @@ impl<'a> CallRecordPrinter<'a> {
         newest(&self.circumstances, part)
     }
 
-    fn request(&self) -> Option<&CallRequestBody<'static>> {
+    fn request(&self) -> Option<&RecordedCallRequest<'static>> {
         self.newest(|body| body.call.as_ref())
     }
 

@@ -17,7 +17,9 @@ use crate::{
     hooks::InputMutation,
     invocation::Milestone,
     record::{
-        body::{ApprovalBody, CallRecordBody, CallRequestBody, RecordBodyMember, RecordedQuestion},
+        body::{
+            ApprovalBody, CallRecordBody, RecordBodyMember, RecordedCallRequest, RecordedQuestion,
+        },
         journal::{RecordKind, StoredRecord},
     },
 };
@@ -29,7 +31,7 @@ pub(super) struct CallEvidence {
     pub(super) request: Option<String>,
     /// Its records, by number.
     pub(super) records: Vec<u64>,
-    pub(super) call: Option<CallRequestBody<'static>>,
+    pub(super) call: Option<RecordedCallRequest<'static>>,
     pub(super) tool_id: Option<ToolId>,
     pub(super) surface: Option<SurfaceId>,
     pub(super) effects: Option<Effects>,

@@ -19,7 +19,7 @@ pub(super) enum RecordSelection {
 
 /// The parts of a selected call that were seen.
 #[derive(Default)]
-struct SelectedCallCoverage {
+struct SeenCallRecords {
     first: bool,
     end: bool,
 }
@@ -29,7 +29,7 @@ struct SelectedCallCoverage {
 struct ExportSelectionBuilder {
     index: ExportContextIndex,
     chosen: BTreeSet<u64>,
-    calls: HashMap<InvocationId, SelectedCallCoverage>,
+    calls: HashMap<InvocationId, SeenCallRecords>,
     surfaces: HashSet<SurfaceId>,
     sessions: HashSet<SessionId>,
     parents: Vec<InvocationId>,
