@@ -467,7 +467,7 @@ impl McpUpstream {
         };
         match program.profile {
             SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite => Some(format!(
-                "its program has no network; to allow it, set `mcp.servers.{}.sandbox: network`",
+                "if it needs the network: set `mcp.servers.{}.sandbox: network`, since its program has none",
                 self.settings.name
             )),
             SandboxProfile::Network | SandboxProfile::None => None,

@@ -70,6 +70,33 @@ impl NativeParts {
     }
 }
 
+/// The names of the native tools. A tool of another source with such a name is served under its namespaced name.
+pub const NATIVE_TOOL_NAMES: [&str; 23] = [
+    "apply_patch",
+    "call_cancel",
+    "call_result",
+    "delete_file",
+    "echo",
+    "edit_file",
+    "fetch_page",
+    "file_info",
+    "glob",
+    "grep",
+    "http_request",
+    "list_directory",
+    "move_file",
+    "process_kill",
+    "process_read",
+    "process_status",
+    "process_write",
+    "read_file",
+    "read_result",
+    "run_code",
+    "search_result",
+    "shell",
+    "write_file",
+];
+
 /// The native tools, as one source.
 pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let NativeParts {

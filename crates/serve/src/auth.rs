@@ -176,7 +176,11 @@ impl RequestAuthenticator {
             ));
         };
         let known = self.known(given).map(|token| token.principal.clone());
-        known.ok_or_else(|| HttpProblem::unauthorized("the token is unknown"))
+        known.ok_or_else(|| {
+            HttpProblem::unauthorized("the token is unknown").hint(
+                "each workspace has a token of its own; `toolpost serve` prints the file of this one",
+            )
+        })
     }
 
     /// Authenticates an agent by the token in its own protocol, which may be empty.

@@ -242,9 +242,6 @@ fn accepts_events(headers: &HeaderMap) -> bool {
 fn operators_only(principal: &Principal) -> Result<(), HttpProblem> {
     match principal.role {
         PrincipalRole::Operator => Ok(()),
-        PrincipalRole::Agent => Err(HttpProblem::forbidden(
-            "operators_only",
-            "this requires an operator",
-        )),
+        PrincipalRole::Agent => Err(HttpProblem::operators_only("this requires an operator")),
     }
 }

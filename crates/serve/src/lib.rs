@@ -29,7 +29,7 @@ pub use compose::{
 pub use http::openapi::document as openapi_document;
 pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, StdioRelay, join_host};
 pub use listen::InProcessConnection;
-pub use reload::ReloadReport;
+pub use reload::{ReloadReport, applies_while_running};
 pub use server::{Server, ServerBuilder};
 pub use toolpost_modules::{ModuleStandings, RustModule, RustModules};
 

@@ -20,6 +20,15 @@ pub struct ReloadReport {
     pub after_restart: Vec<&'static str>,
 }
 
+/// Whether a running host applies a changed key of a configuration file without a restart.
+pub fn applies_while_running(key: &str) -> bool {
+    let section = key.split_once('.').map_or(key, |(section, _)| section);
+    matches!(
+        section,
+        "mode" | "forbid_bypass" | "rules" | "tools" | "sources"
+    )
+}
+
 /// The configuration in force, and the result of the latest reload.
 pub(crate) struct ActiveConfiguration {
     state: Mutex<ConfigurationState>,

@@ -56,7 +56,7 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Check that everything is in place
     Doctor(DoctorArgs),
-    /// Create a module of your own
+    /// Create a tool of your own, as an Amplifier module
     New(NewArgs),
     /// Check that a module fulfils Amplifier's contract
     Validate(ValidateArgs),

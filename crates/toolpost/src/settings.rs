@@ -24,6 +24,8 @@ use crate::{
     exit::UsageError,
 };
 
+use files::ProjectTrust;
+
 pub(crate) use bundles::{fetched_bundles, updated_bundles, with_bundles};
 pub(crate) use files::{ConfigFileProblem, FoundFile};
 pub(crate) use plans::PlanReadResult;
@@ -203,12 +205,28 @@ pub(crate) fn resolve(
     arguments: &SettingsArgs,
     policy: &PolicyArgs,
 ) -> anyhow::Result<CommandSettings> {
+    resolve_with_trust(arguments, policy, ProjectTrust::Listed)
+}
+
+/// The same as if the workspace's own file were trusted, to check it before `toolpost trust` adds it to the list.
+pub(crate) fn resolve_as_trusted(
+    arguments: &SettingsArgs,
+    policy: &PolicyArgs,
+) -> anyhow::Result<CommandSettings> {
+    resolve_with_trust(arguments, policy, ProjectTrust::Assumed)
+}
+
+fn resolve_with_trust(
+    arguments: &SettingsArgs,
+    policy: &PolicyArgs,
+    trust: ProjectTrust,
+) -> anyhow::Result<CommandSettings> {
     let place = &arguments.place;
     let mut layers = Vec::new();
     let given = given_layer(place)?;
     let place_found = place_of(place, given.as_ref())?;
     let cache = environment::cache_dir(policy.modules.cache_dir.as_deref());
-    let reader = files::ConfigFileReader::new(&place_found, cache.as_deref());
+    let reader = files::ConfigFileReader::new(&place_found, cache.as_deref(), trust);
     layers.extend(given);
     for layer in &layers {
         reader.check_rules(&layer.parsed)?;

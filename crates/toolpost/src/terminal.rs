@@ -15,7 +15,7 @@ use crate::{approving::ids, environment};
 
 pub(crate) use redaction::{clean, set_host_redactor};
 pub(crate) use steps::ProgressSteps;
-pub(crate) use text::{moment, printable, spelled_out};
+pub(crate) use text::{counted, moment, printable, spelled_out};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();

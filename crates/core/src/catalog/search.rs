@@ -198,14 +198,22 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// Up to three of `names` that a mistyped `wanted` may stand for.
+/// Up to three of `names` that `wanted` may stand for: names without their source first, then mistyped ones.
 pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let limit = (wanted.len() / 3).clamp(1, 4);
-    let mut near: Vec<(usize, &str)> = names
-        .filter(|name| name.len().abs_diff(wanted.len()) <= limit)
-        .map(|name| (distance(wanted, name), name))
-        .filter(|(distance, _)| *distance <= limit)
-        .collect();
+    let is_bare = |name: &str| {
+        let source = name.strip_suffix(wanted);
+        !wanted.is_empty() && source.is_some_and(|source| source.ends_with("__"))
+    };
+    let near = names.filter_map(|name| {
+        if is_bare(name) {
+            return Some((0, name));
+        }
+        (name.len().abs_diff(wanted.len()) <= limit)
+            .then(|| (distance(wanted, name), name))
+            .filter(|(distance, _)| *distance <= limit)
+    });
+    let mut near: Vec<(usize, &str)> = near.collect();
     near.sort_unstable();
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
@@ -236,5 +244,10 @@ mod tests {
             ["read_file"]
         );
         assert!(similar("zzz", ["read_file"].into_iter()).is_empty());
+        let named = ["rev__reverse", "reverses", "rev__rotate", "traverse"];
+        assert_eq!(
+            similar("reverse", named.into_iter()),
+            ["rev__reverse", "reverses", "traverse"]
+        );
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     host::HostInner,
     invocation::{
         CancelReason, LateAnswer, OnRecord, PipelineCall,
-        patience::time_left,
+        patience::{capping_setting, time_left},
         resolve::{accept, owes_acknowledgement},
     },
     permission::decide::effects,
@@ -120,7 +120,16 @@ pub(crate) async fn execute(
     call.turn.permit = None;
     call.progress.met.late = late(call, &finished, support);
     call.progress.met.work_ended_at = call.live.cancel_reason().map(|_| crate::port::now());
-    StageExit::End(ending(call, finished, &effects, limit))
+    let met = call.progress.met.deadline;
+    let capped_by = met.and_then(|deadline| capping_setting(&entry, deadline.by));
+    let limit = PassedLimit { limit, capped_by };
+    StageExit::End(ending(call, finished, &effects, &limit))
+}
+
+/// The time that the call may run, and the setting that does not allow more.
+struct PassedLimit {
+    limit: Duration,
+    capped_by: Option<String>,
 }
 
 /// Turns the end of the work into the ending of the call.
@@ -128,7 +137,7 @@ fn ending(
     call: &PipelineCall,
     finished: ExecutionEnd,
     effects: &Effects,
-    limit: Duration,
+    passed: &PassedLimit,
 ) -> CallEnding {
     let safe = effects.may_run_again();
     // A tool that stopped before it began can report that it changed nothing, which its class cannot.
@@ -144,7 +153,9 @@ fn ending(
         ExecutionEnd::Panicked(message) => result::panicked(&message, safe),
         ExecutionEnd::DeadlinePassed { said } => {
             let safe = unless_untouched(&said);
-            result::stopped(result::timed_out(limit.as_millis(), safe), said)
+            let PassedLimit { limit, capped_by } = passed;
+            let ending = result::timed_out(limit.as_millis(), safe, capped_by.as_deref());
+            result::stopped(ending, said)
         }
         ExecutionEnd::Canceled { said } => {
             let safe = unless_untouched(&said);

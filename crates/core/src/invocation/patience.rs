@@ -130,6 +130,24 @@ fn allotted(host: &HostInner, call: &PipelineCall, entry: &CatalogEntry) -> (Dur
     allotted
 }
 
+/// The operator's setting behind a deadline, if a caller cannot get a longer one.
+pub(crate) fn capping_setting(entry: &CatalogEntry, by: DeadlineBy) -> Option<String> {
+    let tool = entry.name();
+    let has_ceiling = entry.settings.execution.ceiling.is_some();
+    match by {
+        DeadlineBy::ToolSetting if has_ceiling => None,
+        DeadlineBy::ToolCeiling if has_ceiling => Some(format!("tools.{tool}.ceiling")),
+        // Without a ceiling of its own, the timeout of the tool is one.
+        DeadlineBy::ToolSetting | DeadlineBy::ToolCeiling => Some(format!("tools.{tool}.timeout")),
+        DeadlineBy::HostCeiling => Some("limits.deadline_ceiling".to_owned()),
+        DeadlineBy::Caller
+        | DeadlineBy::Tool
+        | DeadlineBy::HostDefault
+        | DeadlineBy::Parent
+        | DeadlineBy::Patience => None,
+    }
+}
+
 /// A recorded question that a call waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParkedQuestion {

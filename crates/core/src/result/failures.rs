@@ -183,7 +183,8 @@ pub(crate) fn schema_not_loaded(name: &str) -> CallEnding {
         format!("`{name}` is deferred and was not shown in this session yet"),
     )
     .hint(format!(
-        "search for `{name}` with deferred tools included, read its schema, then call it again"
+        "search for `{name}` with deferred tools included, read its schema (`GET /tools/{name}` over HTTP, \
+         `search_tools` over MCP), then call it again"
     ))
     .once_discovered()
     .ends()

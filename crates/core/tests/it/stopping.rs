@@ -323,20 +323,19 @@ async fn nobody_gets_more_time_than_the_operator_set_for_the_tool() {
         let mut request = host.request("wait", json!({}));
         request.times.timeout = wished;
         let answer = host.host.call(request).await;
-        let expected = if wished == Some(Duration::from_millis(10)) {
-            "10 ms"
+        let (expected, hint) = if wished == Some(Duration::from_millis(10)) {
+            ("10 ms", "or for a longer deadline")
         } else {
-            "30 ms"
+            ("30 ms", "the operator's `tools.wait.timeout`")
         };
+        let error = answer.result().error.as_ref().unwrap();
+        assert!(error.message.contains(expected), "{wished:?}");
         assert!(
-            answer
-                .result()
-                .error
-                .as_ref()
-                .unwrap()
-                .message
-                .contains(expected),
-            "{wished:?}"
+            error
+                .hint
+                .as_deref()
+                .is_some_and(|text| text.contains(hint)),
+            "{error:?}"
         );
     }
 }

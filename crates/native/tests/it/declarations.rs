@@ -1,7 +1,12 @@
+use std::{path::PathBuf, sync::Arc};
+
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use toolpost_model::{
     ClassFact, EffectClass, ErrorClass, ExecutionKind, LoadingStrategy, ToolKind,
 };
+use toolpost_native::{NATIVE_TOOL_NAMES, NativeParts, native_source};
+use toolpost_processes::Workspace;
 
 use crate::desk::{Desk, input, structured, text};
 
@@ -206,4 +211,21 @@ fn echo_gives_the_message_back() {
         ),
         "hi\n"
     );
+}
+
+#[test]
+fn the_list_of_native_names_is_complete() {
+    let home = TempDir::new().unwrap();
+    let workspace = Arc::new(Workspace::open(home.path()).unwrap());
+    let source = native_source(NativeParts {
+        program: Some(PathBuf::from("/bin/true")),
+        ..NativeParts::on(workspace)
+    })
+    .unwrap();
+    let mut names: Vec<String> = source
+        .tools()
+        .map(|tool| tool.declaration().tool_id.name().to_owned())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, NATIVE_TOOL_NAMES);
 }

@@ -52,6 +52,12 @@ impl HttpProblem {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
+    pub(super) fn operators_only(message: impl Into<String>) -> Self {
+        Self::forbidden("operators_only", message).hint(
+            "use an operator's token, or a command on this machine, such as `toolpost approvals`",
+        )
+    }
+
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message)
     }
@@ -132,7 +138,7 @@ impl From<ApprovalError> for HttpProblem {
             ApprovalError::AlreadyDecided { .. } => Self::conflict("already_decided", message),
             ApprovalError::Expired => Self::new(StatusCode::GONE, "expired", message),
             ApprovalError::Withdrawn => Self::new(StatusCode::GONE, "withdrawn", message),
-            ApprovalError::NotOperator => Self::forbidden("operators_only", message),
+            ApprovalError::NotOperator => Self::operators_only(message),
             ApprovalError::OwnCall(_) => Self::forbidden("own_call", message),
             ApprovalError::BadArguments(_) => Self::unprocessable("bad_arguments", message),
             ApprovalError::NothingToRemember { .. } => {

@@ -70,6 +70,15 @@ impl McpFault {
         Self::new(-32602, StatusCode::BAD_REQUEST, message)
     }
 
+    /// The same for a client that could also open a session.
+    pub(super) fn missing_meta_or_session(missing: &[&str]) -> Self {
+        let mut fault = Self::missing_meta(missing);
+        fault
+            .message
+            .push_str("; or open a session with `initialize`");
+        fault
+    }
+
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(-32603, StatusCode::OK, message)
     }

@@ -155,7 +155,7 @@ impl McpStdioClient {
                 let is_probe = asked.method == McpMethod::Ping;
                 return match is_probe {
                     true => self.end(id, Ok(McpReply::Text("{}".to_owned()))).await,
-                    false => Err(McpFault::missing_meta(&asked.meta.missing())),
+                    false => Err(McpFault::missing_meta_or_session(&asked.meta.missing())),
                 };
             };
             if !asked.method.is_of(false) {

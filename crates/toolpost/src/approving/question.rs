@@ -31,10 +31,10 @@ const LIST_WIDTH: usize = 100;
 /// One line in a list: id, time left, caller, tool, summary.
 pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
     let summary = cut(&spelled_out(&question.summary), LIST_WIDTH);
-    let waiting = if question.waiting == 1 {
-        String::new()
-    } else {
-        format!(", {} calls", question.waiting)
+    let waiting = match question.waiting {
+        0 => ", no caller waits".to_owned(),
+        1 => String::new(),
+        calls => format!(", {calls} calls"),
     };
     format!(
         "{}  {}  {}  {summary}",
@@ -99,11 +99,13 @@ pub(crate) fn card(
     if let Some(remark) = &question.rule_remark {
         page.line("", &styled(YELLOW, spelled_out(remark)));
     }
-    if question.waiting != 1 {
-        page.line(
+    match question.waiting {
+        0 => page.line(
             "waiting",
-            &format!("{} calls, one answer for all", question.waiting),
-        );
+            "no caller; the answer is kept for one identical call",
+        ),
+        1 => {}
+        calls => page.line("waiting", &format!("{calls} calls, one answer for all")),
     }
     page.line(
         "expires",
@@ -418,6 +420,14 @@ mod tests {
             "{told}"
         );
         assert!(!row(&forged, "2026-01-01T00:00:30Z".parse().unwrap()).contains('\n'));
+    }
+
+    #[test]
+    fn a_question_without_a_caller_says_that_its_answer_is_kept() {
+        let left = question(|question| question["waiting"] = json!(0));
+        let line = "  waiting    no caller; the answer is kept for one identical call\n";
+        assert!(told(&left, QuestionDetailLevel::Whole).contains(line));
+        assert!(row(&left, "2026-01-01T00:00:30Z".parse().unwrap()).contains("no caller waits"));
     }
 
     #[test]

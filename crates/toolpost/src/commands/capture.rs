@@ -88,7 +88,7 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<CliExit> {
             "the command called no tool, so {file} holds no call"
         ));
     } else {
-        anstream::eprintln!("{calls} calls are in {file}");
+        anstream::eprintln!("recorded {} in {file}", terminal::counted(calls, "call"));
     }
     Ok(CliExit::Of(code))
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<CliExit> {
                 "command": recipe.command,
                 "file": recipe.file,
                 "snippet": recipe.snippet,
-                "host_is_running": (!over_pipes).then_some(matches!(found, HostReachability::Listens(_))),
+                "host_is_running": found.serves(over_pipes),
                 "token_variable": (!over_pipes).then_some(clients::VARIABLE),
                 "token_file": (!over_pipes).then_some(&token_file),
             })
@@ -222,6 +222,15 @@ impl HostReachability {
             SocketAddr::V4(_) | SocketAddr::V6(_) => {}
         }
         ClientTransport::Address(format!("http://{at}/mcp"))
+    }
+
+    /// Whether a host runs that the client can reach: at its address, or over pipes by joining it.
+    fn serves(&self, over_pipes: bool) -> bool {
+        match self {
+            Self::Listens(_) => true,
+            Self::OnPipes => over_pipes,
+            Self::Nobody => false,
+        }
     }
 
     /// A remark for the operator who sets the client up.

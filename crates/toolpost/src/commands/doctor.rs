@@ -20,7 +20,7 @@ use crate::{
     hooks,
     reach::{self, ReachedHost},
     settings::{self, CommandSettings},
-    terminal::{GREEN, RED, YELLOW, clean, say, styled},
+    terminal::{GREEN, RED, YELLOW, clean, counted, say, styled},
 };
 
 /// The subject of findings about MCP servers.
@@ -194,16 +194,16 @@ async fn tools_of(mut host: ReachedHost) -> Vec<DoctorFinding> {
             .map(Vec::as_slice)
             .unwrap_or_default()
     };
-    let tools = items("tools").len();
+    let tools = counted(items("tools").len(), "tool");
     let unavailable = items("unavailable");
     let missing: Vec<String> = unavailable.iter().map(tools::unavailable_line).collect();
     let found = match (
         missing.as_slice(),
         unavailable.iter().all(tools::is_declined),
     ) {
-        ([], _) => DoctorFinding::good("tools", format!("{tools} tools")),
-        (_, true) => DoctorFinding::good("tools", format!("{tools} tools; {}", missing.join("\n"))),
-        (_, false) => DoctorFinding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
+        ([], _) => DoctorFinding::good("tools", tools),
+        (_, true) => DoctorFinding::good("tools", format!("{tools}; {}", missing.join("\n"))),
+        (_, false) => DoctorFinding::bad("tools", format!("{tools}; {}", missing.join("\n"))),
     };
     let notices = items("notices")
         .iter()
@@ -286,15 +286,16 @@ fn journal(settings: &CommandSettings) -> DoctorFinding {
         Ok(report) if report.is_clean() => DoctorFinding::good(
             "journal",
             format!(
-                "{} records of {} calls, chain unbroken",
-                report.records, report.invocations
+                "{} of {}, chain unbroken",
+                counted(report.records, "record"),
+                counted(report.invocations, "call")
             ),
         ),
         Ok(report) => DoctorFinding::bad(
             "journal",
             format!(
-                "{} problems\nhint: toolpost journal verify",
-                report.problems.len()
+                "{}\nhint: toolpost journal verify",
+                counted(report.problems.len(), "problem")
             ),
         ),
         Err(error) => DoctorFinding::bad("journal", format!("{error:#}")),
@@ -361,7 +362,7 @@ async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
     {
         Ok(opened) => {
             let notices = opened.host.notices();
-            let tools = opened.host.catalog().entries().len();
+            let tools = counted(opened.host.catalog().entries().len(), "tool");
             let catalog = opened.host.catalog();
             let missing: Vec<String> = catalog
                 .unavailable()
@@ -371,12 +372,12 @@ async fn dry_start(settings: &CommandSettings) -> Vec<DoctorFinding> {
             let mut findings = server_findings(settings, &opened.host.sources());
             let all_declined = catalog.unavailable().iter().all(SourceProblem::is_declined);
             findings.push(match (missing.as_slice(), all_declined) {
-                ([], _) => DoctorFinding::good("tools", format!("{tools} tools")),
+                ([], _) => DoctorFinding::good("tools", tools),
                 (_, true) => {
-                    DoctorFinding::good("tools", format!("{tools} tools; {}", missing.join("\n")))
+                    DoctorFinding::good("tools", format!("{tools}; {}", missing.join("\n")))
                 }
                 (_, false) => {
-                    DoctorFinding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
+                    DoctorFinding::bad("tools", format!("{tools}; {}", missing.join("\n")))
                 }
             });
             let others = notices
@@ -432,8 +433,9 @@ fn server_finding(
         );
     };
     let mut text = format!(
-        "{name} ({reach}): {}, {tools} tools, {pinned}",
-        health.state.as_str()
+        "{name} ({reach}): {}, {}, {pinned}",
+        health.state.as_str(),
+        counted(*tools, "tool")
     );
     if health.restarts > 0 {
         text.push_str(&format!(", restarted {} times", health.restarts));
@@ -442,9 +444,12 @@ fn server_finding(
         text.push_str(&format!("\n{message}"));
     }
     if !health.quarantined.is_empty() {
-        let count = health.quarantined.len();
+        let held = match health.quarantined.len() {
+            1 => "1 definition is".to_owned(),
+            count => format!("{count} definitions are"),
+        };
         text.push_str(&format!(
-            "\n{count} definitions are held back\nhint: toolpost tools accept {name}"
+            "\n{held} held back\nhint: toolpost tools accept {name}"
         ));
     }
     match health.state {

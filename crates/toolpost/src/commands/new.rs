@@ -6,11 +6,12 @@ mod template;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use toolpost_native::NATIVE_TOOL_NAMES;
 
 use crate::{
     environment,
     exit::{CliExit, UsageError},
-    terminal::say,
+    terminal::{say, warn},
 };
 
 use name::ModuleName;
@@ -75,11 +76,27 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<CliExit> {
     let template = ModuleTemplate::of(arguments.lang);
     environment::write_new_folder(&folder, &template.files(&name))?;
     say!("created {} with a tool `{}`", folder.display(), name.tool());
+    let served = served_name(&name);
+    if served != name.tool() {
+        warn(format_args!(
+            "the host has a tool `{}` of its own, so this one is served as `{served}`\nhint: choose another name",
+            name.tool()
+        ));
+    }
     anstream::eprintln!("{}", next_steps(&template, &folder, &name));
     if let Some(needs) = needed_feature(arguments.lang) {
         anstream::eprintln!("{needs}");
     }
     Ok(CliExit::Done)
+}
+
+/// The name for models: a name that a native tool has gets the module's id in front.
+fn served_name(name: &ModuleName) -> String {
+    let tool = name.tool();
+    if NATIVE_TOOL_NAMES.contains(&tool.as_str()) {
+        return format!("{}__{tool}", name.module_id());
+    }
+    tool
 }
 
 /// The feature of the host that such a module needs, if this build lacks it.
@@ -89,10 +106,10 @@ fn needed_feature(language: ModuleLanguage) -> Option<String> {
         ModuleLanguage::Rust => ("grpc", toolpost_serve::RUNS_GRPC_MODULES),
         ModuleLanguage::Wasm => ("wasm", toolpost_serve::RUNS_COMPONENTS),
     };
-    let needs = format!("requires a `toolpost` that was built with `--features {feature}`");
+    let needs = format!("needs `--features {feature}`, which this `toolpost`");
     Some(match has_it {
-        true => format!("{needs}; this one was"),
-        false => format!("{needs}; this one was not and cannot run the module"),
+        true => format!("{needs} has"),
+        false => format!("{needs} lacks"),
     })
 }
 
@@ -111,7 +128,7 @@ fn next_steps(template: &ModuleTemplate, folder: &Path, name: &ModuleName) -> St
     steps.push("toolpost validate .".to_owned());
     steps.push(format!(
         "toolpost call {} text='one two two' --mount-plan plan.yaml --mode bypass",
-        name.tool()
+        served_name(name)
     ));
     format!("next:\n  {}", steps.join("\n  "))
 }

@@ -408,7 +408,7 @@ async fn tools(host: &Host) -> String {
         .filter(|(_, visibility)| is_hidden(*visibility))
         .count();
     let hidden = if hidden > 0 {
-        format!("; {hidden} hidden, see `toolpost tools --hidden`")
+        format!("; {hidden} hidden from agents, see `toolpost tools --hidden`")
     } else {
         String::new()
     };

@@ -3,15 +3,16 @@
 use anyhow::bail;
 use clap::Args;
 use serde_json::json;
-use toolpost_config::LayerTrust;
+use toolpost_config::{ConfigNotice, LayerTrust};
 use toolpost_model::RuleOrigin;
+use toolpost_serve::applies_while_running;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
     cli::{PolicyArgs, SettingsArgs},
     exit::{CliExit, UsageError},
     settings::{self, CommandSettings, PROJECT_FILE},
-    terminal::{DIM, say, styled},
+    terminal::{DIM, say, styled, warn},
 };
 
 #[derive(Args)]
@@ -66,26 +67,58 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<CliExit> {
         say!("`{}` is trusted already", project.path.display());
         return Ok(CliExit::Done);
     }
-    store.trust(&project.path, &project.digest)?;
+    let refused = |error: &anyhow::Error| {
+        let path = project.path.display();
+        UsageError(format!(
+            "`{path}` was not trusted, because a host would reject it\n{error:#}"
+        ))
+    };
+    let trusted = settings::resolve_as_trusted(&arguments.settings, &PolicyArgs::default())
+        .map_err(|error| refused(&error))?;
+    // The digest of the text that was checked, in case the file changed in between.
+    let checked = trusted.file(RuleOrigin::Project).unwrap_or(project);
+    store.trust(&checked.path, &checked.digest)?;
     say!(
         "`{}` is trusted as it is now; after any change, trust it again",
         project.path.display()
     );
-    for notice in settings
+    print_effects(&settings, &trusted);
+    Ok(CliExit::Done)
+}
+
+/// The settings that trust puts in effect, and the time at which a running host applies them.
+fn print_effects(settings: &CommandSettings, trusted: &CommandSettings) {
+    let still_ignored = project_notices(trusted).collect::<Vec<_>>();
+    let (at_once, after_restart): (Vec<_>, Vec<_>) = project_notices(settings)
+        .filter(|notice| {
+            let same =
+                |other: &&ConfigNotice| (&other.key, &other.place) == (&notice.key, &notice.place);
+            !still_ignored.iter().any(same)
+        })
+        .partition(|notice| applies_while_running(&notice.key));
+    let line = |when: &str, notice: &ConfigNotice| {
+        let text = format!("{when}: {} ({})", notice.key, notice.place);
+        say!("{}", styled(DIM, text));
+    };
+    for notice in &at_once {
+        line("now in effect", notice);
+    }
+    if !at_once.is_empty() || after_restart.is_empty() {
+        say!("a running host applies this automatically");
+    }
+    for notice in &after_restart {
+        line("in effect after a restart of a running host", notice);
+    }
+    for notice in still_ignored {
+        warn(notice);
+    }
+}
+
+fn project_notices(settings: &CommandSettings) -> impl Iterator<Item = &ConfigNotice> {
+    settings
         .notices
         .iter()
         .filter(|notice| notice.place.starts_with(PROJECT_FILE))
-    {
-        say!(
-            "{}",
-            styled(
-                DIM,
-                format!("now in effect: {} ({})", notice.key, notice.place)
-            )
-        );
-    }
-    say!("a running host applies this automatically");
-    Ok(CliExit::Done)
 }
 
 /// Trust may be given while a host runs, so the directory is created but not locked.

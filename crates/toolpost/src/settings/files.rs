@@ -89,10 +89,24 @@ pub(super) struct ConfigFileReader<'a> {
     places: PathBaseFolders,
     /// The cache with fetched bundles.
     cache: Option<&'a Path>,
+    trust: ProjectTrust,
+}
+
+/// The trust in the workspace's own file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProjectTrust {
+    /// Only if the list of trusted files contains it.
+    Listed,
+    /// In any case, to check a file before it is added to the list.
+    Assumed,
 }
 
 impl<'a> ConfigFileReader<'a> {
-    pub(super) fn new(place: &'a WorkspacePaths, cache: Option<&'a Path>) -> Self {
+    pub(super) fn new(
+        place: &'a WorkspacePaths,
+        cache: Option<&'a Path>,
+        trust: ProjectTrust,
+    ) -> Self {
         let places = PathBaseFolders {
             workspace: Some(place.workspace.clone()),
             home: environment::home(),
@@ -102,6 +116,7 @@ impl<'a> ConfigFileReader<'a> {
             place,
             places,
             cache,
+            trust,
         }
     }
 
@@ -258,6 +273,9 @@ impl<'a> ConfigFileReader<'a> {
     }
 
     fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
+        if self.trust == ProjectTrust::Assumed {
+            return Ok(true);
+        }
         match DataDir::at(&self.place.data_dir) {
             Ok(data_dir) => Ok(TrustStore::open(&data_dir)
                 .context("the list of trusted files cannot be read")?

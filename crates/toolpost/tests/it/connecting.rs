@@ -52,6 +52,8 @@ fn connect_sends_clients_to_the_host_that_really_runs() {
             .contains("http://127.0.0.1:8765/mcp"),
         "{before}"
     );
+    let over_pipes = ["connect", "codex", "--stdio", "--json"];
+    assert_eq!(told(&over_pipes)["host_is_running"], false);
     // On a port that no configuration names.
     let host = Served::start(&home, &[]);
     let url = format!("http://{}/mcp", host.address);
@@ -60,6 +62,7 @@ fn connect_sends_clients_to_the_host_that_really_runs() {
         assert_eq!(told["host_is_running"], true, "{told}");
         assert!(told["snippet"].as_str().unwrap().contains(&url), "{told}");
     }
+    assert_eq!(told(&over_pipes)["host_is_running"], true);
     let ran = home.run(&["connect", "codex"]);
     assert!(
         ran.stdout.contains(&url) && !ran.stderr.contains("no host"),

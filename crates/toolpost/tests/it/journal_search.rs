@@ -117,6 +117,13 @@ fn a_search_shows_where_the_words_are() {
     assert_eq!(lines.len(), 2, "{told}");
     assert!(lines[0].contains("files.write_file succeeded"), "{told}");
     assert!(lines[1].contains("a needle"), "{told}");
+    let none = home
+        .run(&["journal", "search", "--text", "no-such-word"])
+        .expect(0);
+    assert_eq!(
+        (none.stdout.as_str(), none.stderr.trim()),
+        ("", "no call matches")
+    );
 }
 
 #[test]

@@ -364,7 +364,7 @@ fn a_running_host_tells_operators_of_its_servers_and_takes_their_word() {
     assert!(
         doctor
             .stdout
-            .contains("demo (program): ready, 1 tools, definitions pinned"),
+            .contains("demo (program): ready, 1 tool, definitions pinned"),
         "{}",
         doctor.stdout
     );

@@ -69,6 +69,20 @@ fn a_python_module_comes_with_tests_that_pass() {
 }
 
 #[test]
+fn the_name_of_a_native_tool_is_warned_about() {
+    let home = Home::new();
+    let made = home
+        .run(&["new", "tool", "read-file", "--lang", "python"])
+        .expect(0);
+    for part in [
+        "so this one is served as `tool-read-file__read_file`",
+        "toolpost call tool-read-file__read_file ",
+    ] {
+        assert!(made.stderr.contains(part), "{}", made.stderr);
+    }
+}
+
+#[test]
 fn the_other_languages_come_with_what_builds_them() {
     let home = Home::new();
     for (language, expected) in [
@@ -87,9 +101,7 @@ fn the_other_languages_come_with_what_builds_them() {
             ])
             .expect(0);
         let feature = if language == "rust" { "grpc" } else { language };
-        let needs = format!(
-            "requires a `toolpost` that was built with `--features {feature}`; this one was"
-        );
+        let needs = format!("needs `--features {feature}`, which this `toolpost` ");
         assert!(made.stderr.contains(&needs), "{}", made.stderr);
         let module = home.workspace().join(language);
         assert_eq!(files(&module).join(" "), expected);

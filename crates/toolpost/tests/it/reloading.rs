@@ -77,7 +77,10 @@ fn a_changed_file_is_in_force_without_a_restart() {
     until_reloaded(&mut operator, reloads);
     assert_eq!(outcome(&mut agent, "echo", &hello), "succeeded");
     let (_, said) = served.stop();
-    assert!(said.contains("now in effect: rules, tools"), "{said}");
+    assert!(
+        said.contains("now in effect: rules, tools; `toolpost.yaml` is not trusted"),
+        "{said}"
+    );
 }
 
 #[test]

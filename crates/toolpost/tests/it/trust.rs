@@ -96,6 +96,32 @@ fn what_loosens_is_named_and_ignored() {
 }
 
 #[test]
+fn trust_names_the_settings_that_need_a_restart() {
+    let home = Home::new();
+    let hash = "a".repeat(64);
+    home.write(
+        "toolpost.yaml",
+        &format!("mode: edits\ntokens: [{{ name: me, role: operator, sha256: {hash} }}]\n"),
+    );
+    let trusted = home.run(&["trust"]).expect(0);
+    let expected = "now in effect: mode (toolpost.yaml:1)\n\
+         a running host applies this automatically\n\
+         in effect after a restart of a running host: tokens (toolpost.yaml:2)\n";
+    assert!(trusted.stdout.ends_with(expected), "{}", trusted.stdout);
+}
+
+#[test]
+fn a_file_that_a_host_would_reject_is_not_trusted() {
+    let home = Home::new();
+    home.write("toolpost.yaml", "limits: { deadline: 1d }\n");
+    let refused = home.run(&["trust"]).expect(2);
+    for part in ["was not trusted", "`limits.deadline_ceiling`"] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    assert_eq!(home.run(&["trust", "--list"]).expect(0).stdout, "");
+}
+
+#[test]
 fn a_file_given_by_name_is_trusted() {
     let home = Home::new();
     home.write("mine.yaml", "rules:\n  - allow write_file\n");

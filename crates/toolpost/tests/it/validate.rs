@@ -311,6 +311,17 @@ fn schemas_that_do_not_tell_the_truth() {
 }
 
 #[test]
+fn a_tool_that_refuses_its_valid_calls() {
+    check(
+        &[(
+            "return ToolResult(success=True, output=output)",
+            "return await self._failed(\"the service is closed\", \"RuntimeError\")",
+        )],
+        &["valid_call?"],
+    );
+}
+
+#[test]
 fn noise_and_deafness() {
     check(
         &[(BEGINS, &format!("{BEGINS}        print(\"here I am\")\n"))],

@@ -22,12 +22,19 @@ pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> CallEnding {
 }
 
 pub(crate) fn approval_refused(name: &str, no: &ApprovalRejection) -> CallEnding {
-    let message = match &no.feedback {
-        Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
-        None => format!("`{name}` was not approved by {}", no.by),
+    let (message, hint) = match &no.feedback {
+        Some(feedback) => (
+            format!("`{name}` was not approved by {}: {feedback}", no.by),
+            "an operator rejected this call; do not repeat it, follow the message",
+        ),
+        None => (
+            format!("`{name}` was not approved by {}", no.by),
+            "an operator rejected this call; do not repeat it",
+        ),
     };
     HostFailure::new(ErrorClass::ApprovalRejected, message)
         .denied()
+        .hint(hint)
         .once_approved()
         .details(json!({ "ask_id": no.ask_id }))
         .ends()

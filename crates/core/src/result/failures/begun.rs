@@ -38,7 +38,14 @@ pub(crate) fn discarding(mut ending: CallEnding) -> CallEnding {
     ending
 }
 
-pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> CallEnding {
+/// A deadline that passed. `capped_by` is the setting if callers cannot get a longer one.
+pub(crate) fn timed_out(limit_ms: u128, safe: bool, capped_by: Option<&str>) -> CallEnding {
+    let hint = match capped_by {
+        Some(setting) => {
+            format!("ask for less at a time; the operator's `{setting}` allows no longer deadline")
+        }
+        None => "ask for less at a time, or for a longer deadline".to_owned(),
+    };
     HostFailure::new(
         ErrorClass::Timeout,
         format!(
@@ -48,7 +55,7 @@ pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> CallEnding {
     )
     .outcome(Outcome::TimedOut)
     .recoverable(once_begun(safe))
-    .hint("ask for less at a time, or for a longer deadline")
+    .hint(hint)
     .safe_again(safe)
     .ends()
 }

@@ -266,10 +266,14 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
             end::dependency_missing(1),
             "canceled retry safe",
         ),
-        (C::Timeout, end::timed_out(9, true), "timed_out retry safe"),
         (
             C::Timeout,
-            end::timed_out(9, false),
+            end::timed_out(9, true, None),
+            "timed_out retry safe",
+        ),
+        (
+            C::Timeout,
+            end::timed_out(9, false, None),
             "timed_out never unsafe",
         ),
         (
@@ -407,7 +411,7 @@ fn what_a_tool_knows_of_the_next_try_is_passed_on() {
 
 #[test]
 fn an_answer_that_nobody_hears_is_said_to_be_discarded() {
-    let (outcome, error) = parts(end::discarding(end::timed_out(5, false)));
+    let (outcome, error) = parts(end::discarding(end::timed_out(5, false, None)));
     assert_eq!(outcome, Outcome::TimedOut);
     assert!(
         error

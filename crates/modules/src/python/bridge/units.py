@@ -3,8 +3,10 @@ nobody but itself."""
 
 import asyncio
 import inspect
+import os
 import sys
 import threading
+import traceback
 
 from . import current, loading
 from .channel import encoded
@@ -129,7 +131,8 @@ class Unit:
             self.problem("unknown", message, fatal=True)
             return
         except BaseException as error:
-            self.problem("validation_failed", f"{type(error).__name__}: {shown(error)}", fatal=True)
+            message = f"{type(error).__name__}: {shown(error)}{self._raised_at(error)}"
+            self.problem("validation_failed", message, fatal=True)
             self.mount.bridge.note_traceback(self.id, error)
             return
         self.gather()
@@ -161,7 +164,25 @@ class Unit:
             return f"; {NEEDS_APPLICATION}"
         if missing == "amplifier_core" and not self.mount.bridge.core.real:
             return "; the stand-in for `amplifier_core` has no such part: install `amplifier-core` for this module"
+        if isinstance(error, ModuleNotFoundError) and missing and not missing.startswith("amplifier_module_"):
+            return "; list its package under `dependencies` in pyproject.toml"
         return ""
+
+    def _raised_at(self, error):
+        """The last line of the module's own code in a traceback."""
+        file = attribute(attribute(self, "module"), "__file__")
+        if not isinstance(file, str):
+            return ""
+        folder = os.path.dirname(file)
+        lines = [
+            (frame.f_code.co_filename, line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if frame.f_code.co_filename.startswith(folder + os.sep)
+        ]
+        if not lines:
+            return ""
+        path, line = lines[-1]
+        return f" (at `{os.path.relpath(path, folder)}:{line}`)"
 
     async def _take_returned(self, returned):
         """Every form works: a tool, mounted or not, something to call at the end, or nothing."""

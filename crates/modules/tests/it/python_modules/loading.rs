@@ -180,11 +180,14 @@ async fn what_is_missing_is_named_and_the_others_serve() {
             of("tool-sync"),
             (LoadReason::InvalidEntryPoint, SYNC.to_owned())
         );
-        assert_eq!(of("tool-raises").1, "ValueError: no key configured");
+        assert_eq!(
+            of("tool-raises").1,
+            "ValueError: no key configured (at `__init__.py:2`)"
+        );
         assert!(
             of("tool-unimportable")
                 .1
-                .contains("a_package_that_is_not_there")
+                .contains("a_package_that_is_not_there'; list its package under `dependencies`")
         );
         assert_eq!(of("tool-absent").0, LoadReason::MissingSource);
         assert_eq!(failures.len(), 4, "{failures:?}");

@@ -340,7 +340,8 @@ fn execution(explanation: &Value, layer: &Value) {
     }
     line("execution", words(layer, "/kind"));
     if let Ok(deadline) = CallDeadline::deserialize(&layer["deadline"]) {
-        story::deadline(deadline, &beneath);
+        let tool = text(explanation, "/tool").unwrap_or_default();
+        story::deadline(deadline, &tool, &beneath);
     }
     let plan = &layer["sandbox"];
     match (

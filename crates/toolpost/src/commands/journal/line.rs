@@ -11,7 +11,7 @@ use toolpost_model::{
 };
 
 use super::story;
-use crate::terminal::{DIM, GREEN, RED, YELLOW, moment, printable, say, styled};
+use crate::terminal::{DIM, GREEN, RED, YELLOW, counted, moment, printable, say, styled};
 
 /// A record as JSON, its body unchanged.
 #[derive(Serialize)]
@@ -145,17 +145,17 @@ fn describe_end(record: &Record) -> Option<String> {
 }
 
 fn describe_catalog(body: &CatalogBody<Vec<IgnoredAny>>) -> String {
-    let tools = body.declared.len();
+    let tools = counted(body.declared.len(), "tool");
     let missing: Vec<&str> = body
         .unavailable
         .iter()
         .map(|problem| problem.part.as_str())
         .collect();
     if missing.is_empty() {
-        return format!("{tools} tools");
+        return tools;
     }
     format!(
-        "{tools} tools; {} {}",
+        "{tools}; {} {}",
         styled(YELLOW, "missing:"),
         printable(&missing.join(", "))
     )

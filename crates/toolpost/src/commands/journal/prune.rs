@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 use toolpost_core::{PruneReport, PruneRequest, Retention, RetentionExemptions, plan_prune, prune};
-use toolpost_store::{DataDir, JournalOptions, SqliteJournal};
+use toolpost_store::{DataDir, DataDirError, JournalOptions, SqliteJournal};
 
 use super::filters::moment;
 use crate::{
@@ -56,7 +57,19 @@ pub(super) fn run(arguments: &JournalPruneArgs) -> anyhow::Result<CliExit> {
     // Checked first, since opening a data directory would create it.
     drop(super::open(&settings.place)?);
     // The lock is required: a running host removes its oldest records itself.
-    let data_dir = DataDir::open(&settings.place.data_dir)?;
+    let data_dir = match DataDir::open(&settings.place.data_dir) {
+        Ok(data_dir) => data_dir,
+        Err(DataDirError::InUse { path, pid }) => {
+            let by = pid
+                .map(|pid| format!(" (process {pid})"))
+                .unwrap_or_default();
+            bail!(
+                "a host uses `{}`{by}\nhint: stop that host first; prune needs the journal for itself",
+                path.display()
+            );
+        }
+        Err(error) => return Err(error.into()),
+    };
     let options = JournalOptions {
         max_bytes: settings.config.limits.journal,
     };

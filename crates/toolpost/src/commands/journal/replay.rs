@@ -23,7 +23,7 @@ use crate::{
     environment,
     exit::{CliExit, UsageError},
     settings,
-    terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, printable, say, styled},
+    terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, counted, printable, say, styled},
 };
 
 const PAGE: usize = 1_000;
@@ -102,9 +102,9 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<CliExit> {
     if let Some(path) = &arguments.save {
         environment::write_cassette(path, &cassette)?;
         anstream::eprintln!(
-            "{} calls of {} tools are in {}",
-            cassette.calls.len(),
-            cassette.tools.len(),
+            "saved {} of {} in {}",
+            counted(cassette.calls.len(), "call"),
+            counted(cassette.tools.len(), "tool"),
             path.display()
         );
         return Ok(CliExit::Done);
@@ -162,10 +162,10 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &RecordingCounts) {
     line(
         "recording",
         format!(
-            "{}: {} calls, {} tools",
+            "{}: {}, {}",
             printable(&arguments.what),
-            recorded.calls,
-            recorded.tools
+            counted(recorded.calls, "call"),
+            counted(recorded.tools, "tool")
         ),
     );
     let given = arguments.face.token_file.is_some();

@@ -66,6 +66,9 @@ pub(super) fn run(arguments: &JournalSearchArgs) -> anyhow::Result<CliExit> {
         bar.set_position(head.seq.saturating_sub(last.seq));
     }
     bar.finish_and_clear();
+    if left > 0 && left == arguments.lines {
+        anstream::eprintln!("{}", styled(DIM, "no call matches"));
+    }
     Ok(CliExit::Done)
 }
 

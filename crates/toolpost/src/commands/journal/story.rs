@@ -235,7 +235,8 @@ impl<'a> CallRecordPrinter<'a> {
         }
         let execute = timeline.at(Stage::Execute);
         if let Some(limit) = self.newest_circumstance(|met| met.deadline) {
-            deadline(limit, &execute);
+            let tool = self.request().map(|request| printable(&request.tool));
+            deadline(limit, &tool.unwrap_or_default(), &execute);
         }
         if let Some(cancellation) = self.newest_circumstance(|met| met.cancellation.as_ref()) {
             grounds::cancellation(cancellation, &execute);

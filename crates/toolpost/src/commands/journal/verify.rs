@@ -18,7 +18,7 @@ use crate::{
     environment,
     exit::CliExit,
     settings,
-    terminal::{self, GREEN, RED, YELLOW, say, styled, warn},
+    terminal::{self, GREEN, RED, YELLOW, counted, say, styled, warn},
 };
 
 /// Checks every record: the chain, its gaps, the index of calls, and the kept results that records name. The chain has
@@ -156,10 +156,10 @@ fn print_verify_report(report: &VerifyReport) {
         VerifyConclusion::CannotTell => styled(YELLOW, "the remaining records are intact"),
         VerifyConclusion::Broken => styled(RED, "the record was tampered with or damaged"),
     };
-    let records = report.records;
-    let calls = report.invocations;
+    let records = counted(report.records, "record");
+    let calls = counted(report.invocations, "call");
     let open = report.open_invocations.len();
-    say!("{verdict}: {records} records of {calls} calls, {open} open");
+    say!("{verdict}: {records} of {calls}, {open} open");
     if report.removed_up_to > 0 && report.removal_is_sound {
         say!(
             "records up to {} were removed by retention or `journal prune`",

@@ -3,6 +3,8 @@
 use std::{io::IsTerminal as _, path::PathBuf};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use toolpost_config::LayerTrust;
+use toolpost_model::RuleOrigin;
 use toolpost_serve::Server;
 
 use super::ServeArgs;
@@ -87,9 +89,16 @@ impl<'a> ConfigReloads<'a> {
             .iter()
             .for_each(|notice| self.print_warning(&notice.to_string()));
         if !reloaded.changed.is_empty() {
+            let changed = reloaded.changed.join(", ");
+            let project = settings.file(RuleOrigin::Project);
+            let limit = match project.and_then(|file| file.standing) {
+                Some(LayerTrust::Untrusted) => {
+                    "; `toolpost.yaml` is not trusted, so only its restrictions apply"
+                }
+                Some(LayerTrust::Trusted | LayerTrust::LastGood) | None => "",
+            };
             self.print_notice(&format!(
-                "the configuration was reloaded; now in effect: {}",
-                reloaded.changed.join(", ")
+                "the configuration was reloaded; now in effect: {changed}{limit}"
             ));
         }
         if !reloaded.after_restart.is_empty() {

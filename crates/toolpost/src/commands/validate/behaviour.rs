@@ -105,9 +105,14 @@ pub(super) async fn try_out(bench: &ModuleWorkbench, tool: &TriedTool) -> Vec<Va
     };
     let probes = ToolProbes::of(&schema, fits);
     trial.empty_input(&probes).await;
-    trial.wrong_types(&probes.wrong).await;
+    let broke = trial.wrong_types(&probes.wrong).await;
+    let is_valid = probes.fitting.is_some();
     let fitting = probes.fitting.unwrap_or_else(|| json!({}));
-    trial.fitting(&fitting).await;
+    let end = trial.fitting(&fitting).await;
+    trial.report_wrong_types(probes.wrong.len(), broke, &end);
+    if let (TrialCallEnd::Failed(message), true) = (end, is_valid) {
+        trial.refused_valid_calls(message);
+    }
     trial.results().await;
     trial.deadline(&fitting).await;
     trial.cancel(&fitting).await;
@@ -235,8 +240,8 @@ impl ToolTrial<'_> {
         }
     }
 
-    async fn wrong_types(&mut self, wrong: &[ToolProbe]) {
-        let name = CheckName::WrongTypes;
+    /// Returns the first call that did not end with a result.
+    async fn wrong_types(&mut self, wrong: &[ToolProbe]) -> Option<String> {
         let mut broke = None;
         for probe in wrong {
             match self
@@ -247,9 +252,7 @@ impl ToolTrial<'_> {
                 )
                 .await
             {
-                TrialCallEnd::Succeeded => self
-                    .faults
-                    .push(format!("it works although {}", probe.about)),
+                TrialCallEnd::Succeeded => self.faults.push(probe.fault.clone()),
                 TrialCallEnd::Failed(_) => {}
                 TrialCallEnd::Broke(message) => {
                     broke = broke.or(Some(format!("{}: {message}", probe.about)));
@@ -259,26 +262,55 @@ impl ToolTrial<'_> {
                 }
             }
         }
+        broke
+    }
+
+    /// `valid` is the end of the call with valid arguments. If that broke too, the types are not the cause.
+    fn report_wrong_types(&mut self, tried: usize, broke: Option<String>, valid: &TrialCallEnd) {
+        let name = CheckName::WrongTypes;
         match broke {
-            Some(broke) => self.failed(
+            Some(broke) => {
+                let hint = match valid {
+                    TrialCallEnd::Broke(_) => "",
+                    TrialCallEnd::Succeeded | TrialCallEnd::Failed(_) | TrialCallEnd::Stopped => {
+                        "\nhint: check the input, and return success=False"
+                    }
+                };
+                self.failed(
+                    name,
+                    format!("it does not return a result where {broke}{hint}"),
+                );
+            }
+            None if tried == 0 => self.passed(name, "its schema has no types to test"),
+            None if tried == 1 => {
+                self.passed(name, "1 argument of a wrong type ends with a result");
+            }
+            None => self.passed(
                 name,
-                format!("it does not return a result where {broke}\nhint: check the input, and return success=False"),
+                format!("{tried} arguments of wrong types end with a result"),
             ),
-            None if wrong.is_empty() => self.passed(name, "its schema has no types to test"),
-            None => self.passed(name, format!("{} arguments of wrong types end with a result", wrong.len())),
         }
     }
 
+    fn refused_valid_calls(&mut self, message: Option<String>) {
+        let said = message.unwrap_or_else(|| "no reason given".to_owned());
+        let hint = "hint: give the properties of the schema `examples` that the tool accepts";
+        self.failed(
+            CheckName::ValidCall,
+            format!("it refused every valid call of the test: {said}\n{hint}"),
+        );
+    }
+
     /// Arguments that fit the schema must not crash the tool. It may refuse them.
-    async fn fitting(&mut self, arguments: &Value) {
-        if let TrialCallEnd::Broke(message) = self
+    async fn fitting(&mut self, arguments: &Value) -> TrialCallEnd {
+        let end = self
             .call(
                 "valid arguments",
                 arguments,
                 TrialCallStop::AtDeadline(PATIENCE),
             )
-            .await
-        {
+            .await;
+        if let TrialCallEnd::Broke(message) = &end {
             self.faults.push(format!(
                 "it returns no result for valid arguments: {message}"
             ));
@@ -301,6 +333,7 @@ impl ToolTrial<'_> {
                 "every failure is a result with a message",
             ),
         }
+        end
     }
 
     /// The actual return values of `execute`, if the bridge could observe them.

@@ -50,6 +50,8 @@ pub(crate) enum CheckName {
     ErrorHandling,
     /// The tool accepts arguments that fit its schema, and refuses others.
     SchemaHonesty,
+    /// A call with arguments that fit the schema succeeds. Reported only if it does not.
+    ValidCall,
     /// The module prints nothing.
     PrintNoise,
     /// A call ends at its deadline.
@@ -83,6 +85,7 @@ impl CheckName {
             Self::ResultType => "result_type",
             Self::ErrorHandling => "error_handling",
             Self::SchemaHonesty => "schema_honesty",
+            Self::ValidCall => "valid_call",
             Self::PrintNoise => "print_noise",
             Self::Deadline => "deadline",
             Self::Cancel => "cancel",
@@ -113,6 +116,7 @@ impl CheckName {
             | Self::WrongTypes
             | Self::ErrorHandling
             | Self::SchemaHonesty
+            | Self::ValidCall
             | Self::PrintNoise
             | Self::Deadline
             | Self::Cancel => CheckSeverity::Warning,

@@ -12,6 +12,8 @@ const DEEPEST: usize = 6;
 pub(super) struct ToolProbe {
     /// The flaw in the arguments, for the report: "`text` is a number".
     pub(super) about: String,
+    /// The fault of a tool that accepts them.
+    pub(super) fault: String,
     pub(super) arguments: Value,
 }
 
@@ -43,12 +45,19 @@ impl ToolProbes {
             .into_iter()
             .flatten()
             .filter_map(|(name, property)| {
-                let (kind, value) = wrong_for(schema, property)?;
+                let WrongValue {
+                    demanded,
+                    given,
+                    value,
+                } = wrong_for(schema, property)?;
                 let mut arguments = base.clone();
                 arguments.insert(name.clone(), value);
                 let arguments = Value::Object(arguments);
                 (!fits(&arguments)).then(|| ToolProbe {
-                    about: format!("`{name}` is {kind}"),
+                    about: format!("`{name}` is {given}"),
+                    fault: format!(
+                        "it accepts {given} for `{name}`, but its schema demands {demanded}: correct the schema or the check"
+                    ),
                     arguments,
                 })
             });
@@ -179,15 +188,31 @@ fn number(schema: &Value) -> f64 {
     }
 }
 
-/// A value of another type than the property's, and the name of that type.
-fn wrong_for(root: &Value, property: &Value) -> Option<(&'static str, Value)> {
-    match kind(referred(property, root))? {
-        "string" => Some(("a number", json!(5))),
-        "integer" | "number" | "boolean" => Some(("a text", json!("not of this kind"))),
-        "array" => Some(("an object", json!({ "not": "a list" }))),
-        "object" => Some(("a list", json!([1]))),
-        _ => None,
-    }
+/// A value of another type than the property's.
+struct WrongValue {
+    /// The property's type, with its article.
+    demanded: &'static str,
+    /// The type of the value.
+    given: &'static str,
+    value: Value,
+}
+
+fn wrong_for(root: &Value, property: &Value) -> Option<WrongValue> {
+    let text = || ("a text", json!("not of this kind"));
+    let (demanded, (given, value)) = match kind(referred(property, root))? {
+        "string" => ("a text", ("a number", json!(5))),
+        "integer" => ("an integer", text()),
+        "number" => ("a number", text()),
+        "boolean" => ("true or false", text()),
+        "array" => ("a list", ("an object", json!({ "not": "a list" }))),
+        "object" => ("an object", ("a list", json!([1]))),
+        _ => return None,
+    };
+    Some(WrongValue {
+        demanded,
+        given,
+        value,
+    })
 }
 
 #[cfg(test)]
@@ -231,6 +256,14 @@ mod tests {
             Some(&json!({})),
             &[],
         );
+    }
+
+    #[test]
+    fn a_wrong_argument_names_the_type_that_the_schema_demands() {
+        let schema = json!({ "type": "object", "properties": { "top": { "type": "integer" } } });
+        let probes = ToolProbes::of(&schema, |arguments| fits(&schema, arguments));
+        let fault = "it accepts a text for `top`, but its schema demands an integer: correct the schema or the check";
+        assert_eq!(probes.wrong[0].fault, fault);
     }
 
     #[test]

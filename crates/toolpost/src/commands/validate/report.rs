@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::terminal::{BOLD, GREEN, RED, YELLOW, clean, printable, say, styled};
+use crate::terminal::{BOLD, GREEN, RED, YELLOW, clean, counted, printable, say, styled};
 
 use super::check::CheckName;
 
@@ -110,12 +110,12 @@ impl ValidationReport {
                 .count()
         };
         format!(
-            "{}: {}/{} checks passed ({} errors, {} warnings)",
+            "{}: {}/{} checks passed ({}, {})",
             if self.passed { "PASSED" } else { "FAILED" },
             self.checks.iter().filter(|check| check.passed).count(),
             self.checks.len(),
-            failed(CheckSeverity::Error),
-            failed(CheckSeverity::Warning),
+            counted(failed(CheckSeverity::Error), "error"),
+            counted(failed(CheckSeverity::Warning), "warning"),
         )
     }
 
@@ -173,12 +173,12 @@ mod tests {
         check(
             &[&warning, &ok],
             true,
-            "PASSED: 1/2 checks passed (0 errors, 1 warnings)",
+            "PASSED: 1/2 checks passed (0 errors, 1 warning)",
         );
         check(
             &[&warning, &error, &ok],
             false,
-            "FAILED: 1/3 checks passed (1 errors, 1 warnings)",
+            "FAILED: 1/3 checks passed (1 error, 1 warning)",
         );
     }
 

@@ -15,6 +15,7 @@ use super::{
     report::{CheckSeverity, ValidationCheck},
     workbench::ModuleWorkbench,
 };
+use crate::terminal::counted;
 
 /// The bridge's report about a Python module.
 #[derive(Deserialize)]
@@ -265,7 +266,10 @@ fn input_schema(name: &str, schema: &Value) -> ValidationCheck {
     match schema.get("properties").and_then(Value::as_object) {
         Some(properties) => ValidationCheck::passed(
             CheckName::ToolInputSchema,
-            format!("`{name}`: a schema of {} properties", properties.len()),
+            format!(
+                "`{name}`: a schema of {}",
+                counted(properties.len(), "property")
+            ),
         ),
         None => ValidationCheck::failed(
             CheckName::ToolInputSchema,

@@ -2,7 +2,7 @@
 
 use toolpost_core::LateAnswer;
 use toolpost_model::{
-    AppliedSandbox, Outcome, Recoverability, RetryGuidance, ToolError, ToolResult,
+    AppliedSandbox, ErrorClass, Outcome, Recoverability, RetryGuidance, ToolError, ToolResult,
 };
 
 use super::{CallRecordPrinter, NamedLineWriter, shortened, word};
@@ -87,11 +87,15 @@ fn late_answer(late: LateAnswer) -> &'static str {
 
 /// The recovery from a failure, in a few words.
 pub(crate) fn retry(error: &ToolError) -> String {
+    // A retry without another name cannot work, so the general words would mislead.
+    if error.class == ErrorClass::UnknownTool {
+        return "only with the name of a listed tool".to_owned();
+    }
     let way = match error.recoverability {
         Recoverability::Retry => "the same call may work",
         Recoverability::ChangeCall => "a different call may work",
         Recoverability::Operator => "only the operator can change this",
-        Recoverability::Never => "no retry will work",
+        Recoverability::Never => "no automatic retry",
     };
     format!("{way}; {}", guidance(&error.retry))
 }

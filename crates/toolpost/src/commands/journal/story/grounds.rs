@@ -205,17 +205,12 @@ pub(crate) fn wait_reason(reason: &WaitReason) -> String {
     }
 }
 
-/// The deadline of a call, and its origin.
-pub(crate) fn deadline(deadline: CallDeadline, line: NamedLineWriter<'_>) {
-    let by = match deadline.by {
-        DeadlineBy::Caller => "set by the caller",
-        DeadlineBy::ToolSetting => "`tools.NAME.timeout`",
-        DeadlineBy::Tool => "set by the tool",
-        DeadlineBy::HostDefault => "`limits.deadline`",
-        DeadlineBy::ToolCeiling => "the ceiling of the tool",
-        DeadlineBy::HostCeiling => "`limits.deadline_ceiling`",
-        DeadlineBy::Parent => "the deadline of its parent call",
-        DeadlineBy::Patience => "the caller's patience",
+/// The deadline of a call, and its origin. `tool` is the name of the call's tool.
+pub(crate) fn deadline(deadline: CallDeadline, tool: &str, line: NamedLineWriter<'_>) {
+    let by = if deadline.by == DeadlineBy::ToolSetting {
+        format!("`tools.{tool}.timeout`")
+    } else {
+        deadline.by.explain().to_owned()
     };
     line("deadline", format!("{} ms ({by})", deadline.ms));
 }
