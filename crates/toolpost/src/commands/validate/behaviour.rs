@@ -106,7 +106,7 @@ pub(super) async fn try_out(bench: &ModuleWorkbench, tool: &TriedTool) -> Vec<Va
     let probes = ToolProbes::of(&schema, fits);
     trial.empty_input(&probes).await;
     let broke = trial.wrong_types(&probes.wrong).await;
-    let is_valid = probes.fitting.is_some();
+    let is_valid = tool.schema.is_some() && probes.fitting.is_some();
     let fitting = probes.fitting.unwrap_or_else(|| json!({}));
     let end = trial.fitting(&fitting).await;
     trial.report_wrong_types(probes.wrong.len(), broke, &end);
