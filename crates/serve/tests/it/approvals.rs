@@ -409,7 +409,7 @@ async fn a_caller_that_waits_no_longer_may_come_back_once() {
     let tool = push();
     let server = serve(&place, &tool).await;
     let hasty = Request::post(
-        "/tools/push/call?patience=0.05",
+        "/tools/push/call?patience=0.5",
         json!({ "branch": "main" }).to_string(),
     );
     let early = server.send(hasty.clone()).await;
@@ -431,7 +431,7 @@ async fn a_caller_that_waits_no_longer_may_come_back_once() {
     .json();
     assert!(told["decided"]["kept_until"].is_string(), "{told}");
     let other = Request::post(
-        "/tools/push/call?patience=0.05",
+        "/tools/push/call?patience=0.5",
         json!({ "branch": "other" }).to_string(),
     );
     assert_eq!(

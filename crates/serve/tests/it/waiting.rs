@@ -347,7 +347,7 @@ async fn a_stream_with_a_key_ends_when_its_patience_is_over_and_the_call_stays()
     let place = place(SHORT);
     let tool = push();
     let server = serve(&place, &[&tool]).await;
-    let request = Request::post("/tools/push/call?patience=0.01", "{}").streamed();
+    let request = Request::post("/tools/push/call?patience=0.5", "{}").streamed();
     let last = |frames: Vec<super::client::Frame>| {
         let last = frames.last().unwrap().clone();
         (

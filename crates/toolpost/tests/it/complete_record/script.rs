@@ -239,7 +239,7 @@ fn people(agent: &mut Http, operator: &mut Http) {
     let pending = call(
         agent,
         "impatient",
-        "write_file?patience=0.1",
+        "write_file?patience=0.5",
         &write("never.txt"),
     );
     assert_eq!(pending["error"]["class"], "approval_pending", "{pending}");
