@@ -7,6 +7,7 @@
 
 mod answer;
 pub(crate) mod coverage;
+mod first_contact;
 mod hash;
 pub(crate) mod operator;
 mod question;
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use toolpost_model::{CallHash, Decision, InvocationId, PrincipalName, ProgramFile};
 
+pub(crate) use first_contact::hash_offer;
 pub(crate) use hash::{CallHashSalt, call_hash};
 pub use operator::{ApprovalError, VerdictReceipt};
 pub(crate) use question::{ApprovalQuestion, QuestionContext, QuestionTerms, draft};

@@ -145,6 +145,20 @@ pub trait PolicyEngine: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether an operator's answer that allows this tool would change decisions about this caller's calls: they ask now,
+    /// and no rule about all calls of the tool denies them or asks in spite of answers. `false` if the engine takes no
+    /// further rules.
+    fn is_open_to_allow(
+        &self,
+        tool: &Declaration,
+        class: Option<EffectClass>,
+        principal: &Principal,
+        at: Timestamp,
+    ) -> bool {
+        let _ = (tool, class, principal, at);
+        false
+    }
+
     /// The same engine with further rules. `None` if it takes none, so that no answer can be remembered.
     fn with_rules(&self, rules: &[Rule]) -> Option<Arc<dyn PolicyEngine>> {
         let _ = rules;

@@ -140,6 +140,12 @@ impl McpUpstream {
         Some(children.plan_in(program.profile, sight.roots))
     }
 
+    /// Whether the program cannot reach a network. `false` for a server behind a URL.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.plan()
+            .is_some_and(|plan| !plan.network && plan.lack.is_none())
+    }
+
     /// Why the sandbox cannot hide single paths, if it cannot.
     pub(super) fn guard_lack(&self) -> Option<&'static str> {
         let profile = self.program()?.profile;

@@ -93,6 +93,18 @@ impl Definition {
         ))
     }
 
+    /// The digest that rules are bound to. An operator may allow a read of the open world because the server reaches no
+    /// network; the digest is then another one, so that the rule ends when the server is given the network.
+    fn bound_digest(&self, is_cut_off: bool) -> String {
+        let digest = self.digest();
+        let is_open = self.hint("openWorldHint").unwrap_or(true);
+        if is_cut_off && is_open {
+            const_hex::encode(Sha256::digest(format!("{digest} without network")))
+        } else {
+            digest
+        }
+    }
+
     fn pinned(&self) -> Map<String, Value> {
         let pinned = self
             .fields
@@ -119,11 +131,13 @@ impl Definition {
         self.fields.get("annotations")?.get(name)?.as_bool()
     }
 
-    /// The declaration for the catalog, and the problems with it.
+    /// The declaration for the catalog, and the problems with it. `is_cut_off`: the server's process cannot reach a
+    /// network.
     pub(super) fn declare(
         &self,
         id: &ToolId,
         server: &McpServer,
+        is_cut_off: bool,
     ) -> (Declaration, Vec<SourceProblem>) {
         let mut problems = Vec::new();
         let mut told =
@@ -180,6 +194,7 @@ impl Definition {
             None => {}
         }
         self.claims(&mut declaration, server);
+        declaration.definition = Some(self.bound_digest(is_cut_off));
         (declaration, problems)
     }
 
@@ -354,6 +369,28 @@ mod tests {
         );
         assert_eq!(one.digest(), same.digest());
         assert_ne!(one.digest(), other.digest());
+    }
+
+    #[test]
+    fn a_rule_about_a_read_of_the_open_world_is_bound_to_the_missing_network() {
+        for (annotations, is_bound) in [
+            (json!({}), true),
+            (json!({ "readOnlyHint": true }), true),
+            (json!({ "readOnlyHint": true, "openWorldHint": true }), true),
+            (
+                json!({ "readOnlyHint": true, "openWorldHint": false }),
+                false,
+            ),
+        ] {
+            let entry = json!({ "name": "a", "inputSchema": {}, "annotations": annotations });
+            let definition = Definition::read(entry, "fs").unwrap();
+            assert_eq!(definition.bound_digest(false), definition.digest());
+            assert_eq!(
+                definition.bound_digest(true) != definition.digest(),
+                is_bound,
+                "{annotations}"
+            );
+        }
     }
 
     #[test]

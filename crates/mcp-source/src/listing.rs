@@ -54,9 +54,11 @@ pub(super) enum McpCallTarget {
 }
 
 impl UpstreamListing {
-    /// Builds the listing from a manifest. `problems`: those of the fetch.
+    /// Builds the listing from a manifest. `is_cut_off`: the server's process cannot reach a network. `problems`: those
+    /// of the fetch.
     pub(super) fn of(
         server: &McpServer,
+        is_cut_off: bool,
         manifest: &UpstreamManifest,
         mut problems: Vec<SourceProblem>,
     ) -> Self {
@@ -70,7 +72,7 @@ impl UpstreamListing {
             let Some(id) = id_of(&namespace, &definition.name) else {
                 continue;
             };
-            let (declaration, odd) = definition.declare(&id, server);
+            let (declaration, odd) = definition.declare(&id, server, is_cut_off);
             problems.extend(odd);
             if listing
                 .targets

@@ -267,6 +267,7 @@ impl McpUpstream {
             .map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
         *self.listing.lock() = Arc::new(UpstreamListing::of(
             &self.settings,
+            self.is_cut_off(),
             &kept,
             problems.into_iter().collect(),
         ));
@@ -309,7 +310,12 @@ impl McpUpstream {
         if !kept.known || next != kept.manifest {
             problems.extend(self.keep(&next).await);
         }
-        let listing = Arc::new(UpstreamListing::of(&self.settings, &next, problems));
+        let listing = Arc::new(UpstreamListing::of(
+            &self.settings,
+            self.is_cut_off(),
+            &next,
+            problems,
+        ));
         let before = std::mem::replace(&mut *self.listing.lock(), Arc::clone(&listing));
         *manifest = Some(LoadedManifest {
             manifest: next,
@@ -557,6 +563,7 @@ impl McpUpstream {
         }
         *self.listing.lock() = Arc::new(UpstreamListing::of(
             &self.settings,
+            self.is_cut_off(),
             &next,
             kept.problems.clone(),
         ));

@@ -94,12 +94,53 @@ pub struct PermissionRequest {
     /// The reach of such a rule beyond this call: it allows any content of the files that the call would run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule_remark: Option<String>,
+    /// The tools of the call's source, with those that an answer can allow together.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source_offer: Option<SourceReadOffer>,
     /// When the first call asked.
     pub asked_at: Timestamp,
     /// When the question expires; the answer is then no.
     pub expires_at: Timestamp,
     /// How many calls wait for the answer.
     pub waiting: usize,
+}
+
+/// The tools of a source that pins definitions. An answer with the scope [`SourceReads`](ApprovalScope::SourceReads)
+/// allows those that are offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceReadOffer {
+    /// The source.
+    pub source: String,
+    /// Its tools, as many as a question lists; the offered ones come first.
+    pub tools: Vec<OfferedTool>,
+    /// The number of its tools beyond the list. None of them is offered.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub more: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl SourceReadOffer {
+    /// The tools that an answer would allow.
+    pub fn offered(&self) -> impl Iterator<Item = &OfferedTool> {
+        self.tools.iter().filter(|tool| tool.is_offered)
+    }
+}
+
+/// A tool in the offer of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedTool {
+    /// The tool.
+    pub tool_id: ToolId,
+    /// The beginning of its description.
+    pub about: String,
+    /// The digest of its definition, to which the saved rule is bound.
+    pub definition: String,
+    /// It only reads, as its source claims, and no rule settles its calls yet, so an answer can allow it.
+    #[serde(rename = "offered")]
+    pub is_offered: bool,
 }
 
 impl PermissionRequest {
@@ -244,6 +285,10 @@ pub enum ApprovalScope {
     Session,
     /// This workspace, until the rule expires or is removed.
     Remember,
+    /// This call once, and from now on the tools of its source that the question offers, as they are defined now: in
+    /// this workspace, until the rules expire or are removed. The tool of the call is allowed further calls only if it
+    /// is one of those.
+    SourceReads,
 }
 
 /// The state of a question, in the events of its call.

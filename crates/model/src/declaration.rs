@@ -58,6 +58,10 @@ pub struct Declaration {
     /// sets is overwritten, and no file or wire format carries it.
     #[serde(skip)]
     pub provenance: Provenance,
+    /// The digest of the definition, from a source that pins definitions. A rule that is bound to a definition allows
+    /// the tool with this definition only.
+    #[serde(skip)]
+    pub definition: Option<String>,
 }
 
 impl Declaration {
@@ -82,6 +86,7 @@ impl Declaration {
             annotations: Map::new(),
             interface: Interface::default(),
             provenance: Provenance::default(),
+            definition: None,
         }
     }
 }

@@ -41,7 +41,8 @@ mod variable;
 mod visible;
 
 pub use approval::{
-    ApprovalScope, ApprovalStatus, ArgumentChange, CallHash, PermissionRequest, Verdict,
+    ApprovalScope, ApprovalStatus, ArgumentChange, CallHash, OfferedTool, PermissionRequest,
+    SourceReadOffer, Verdict,
 };
 pub use artifact::{
     ArtifactError, ArtifactHeader, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink,

@@ -105,11 +105,15 @@ impl RuleStore for RulesFile {
         Ok(self.read()?.rules)
     }
 
-    fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError> {
+    fn remember(&self, rules: &[RememberedRule]) -> Result<(), RuleStoreError> {
+        let new = rules;
         self.change(|rules| {
-            // Rules that had expired before the new one was approved are dropped.
-            rules.retain(|kept| kept.id != rule.id && kept.expires > rule.at);
-            if rules.len() >= MAX_RULES {
+            // Rules that had expired before the new ones were approved are dropped.
+            rules.retain(|kept| {
+                new.iter()
+                    .all(|new| kept.id != new.id && kept.expires > new.at)
+            });
+            if rules.len() + new.len() > MAX_RULES {
                 let reason =
                     format!("there are {MAX_RULES} remembered rules already; forget some of them");
                 return Err(RuleStoreError {
@@ -117,7 +121,7 @@ impl RuleStore for RulesFile {
                     source: None,
                 });
             }
-            rules.push(rule.clone());
+            rules.extend_from_slice(new);
             Ok(true)
         })?;
         Ok(())

@@ -6,3 +6,4 @@ pub(crate) mod editing;
 pub(crate) mod ids;
 pub(crate) mod prompt;
 pub(crate) mod question;
+pub(crate) mod receipt;

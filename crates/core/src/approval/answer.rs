@@ -7,13 +7,15 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
     ApprovalScope, ArgumentChange, Arguments, CallHash, CallInput, ErrorClass, InvocationId,
-    PermissionInput, Principal, PrincipalName, PrincipalRole, Rule, RuleOrigin, Verdict,
+    PermissionInput, PermissionRequest, Principal, PrincipalName, PrincipalRole, Rule, RuleOrigin,
+    ToolId, Verdict,
 };
 
 use super::{
     ApprovalAnswer, ApprovalConsent, ApprovalRejection, Approvals, LONGEST, QuestionClaim,
     QuestionClosure, RememberedRule, VerdictAdmission,
     coverage::{HashedCall, programs_of},
+    first_contact::bound_rule,
     operator::{ApprovalError, VerdictReceipt, blocking},
     place,
 };
@@ -37,8 +39,9 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
 struct CheckedVerdict {
     word: ApprovalAnswer,
     body: VerdictBody,
+    /// A rule for the session.
     rule: Option<Rule>,
-    remembered: Option<RememberedRule>,
+    remembered: Vec<RememberedRule>,
     kept_until: Option<Instant>,
 }
 
@@ -97,6 +100,7 @@ impl HostInner {
             waiting: deciding.waiting,
             kept_until: None,
             rule: None,
+            source_rules: Vec::new(),
             is_taken: false,
         };
         let kept_until = self.kept_until(deciding.waiting, at, &mut body);
@@ -111,7 +115,7 @@ impl HostInner {
                     word,
                     body,
                     rule: None,
-                    remembered: None,
+                    remembered: Vec::new(),
                     kept_until,
                 });
             }
@@ -133,30 +137,38 @@ impl HostInner {
         };
         body.approves = Some(approves);
         let expires = at + signed(valid_for.unwrap_or(REMEMBERED_FOR).min(LONGEST));
+        let kept = |id: InvocationId, rule: &Rule, tool_id: ToolId| RememberedRule {
+            id: id.to_string(),
+            rule: rule.to_string(),
+            principal: rule.principal.clone(),
+            by: by.clone(),
+            at,
+            expires,
+            ask_id,
+            tool_id: Some(tool_id),
+            definition: rule.definition.clone(),
+        };
         let (rule, remembered) = match scope {
-            ApprovalScope::Once => (None, None),
+            ApprovalScope::Once => (None, Vec::new()),
             ApprovalScope::Session => {
                 let mut rule = chosen(named, offered)?;
                 (rule.origin, rule.place) = (RuleOrigin::Session, place(ask_id, &by));
                 rule.expires = valid_for.is_some().then_some(expires);
-                (Some(rule), None)
+                body.rule = Some(rule.to_string());
+                (Some(rule), Vec::new())
             }
             ApprovalScope::Remember => {
                 let rule = chosen(named, offered)?;
-                let kept = RememberedRule {
-                    id: ask_id.to_string(),
-                    rule: rule.to_string(),
-                    principal: rule.principal.clone(),
-                    by: by.clone(),
-                    at,
-                    expires,
-                    ask_id,
-                    tool_id: Some(request.tool_id.clone()),
-                };
-                (Some(rule), Some(kept))
+                body.rule = Some(rule.to_string());
+                (None, vec![kept(ask_id, &rule, request.tool_id.clone())])
+            }
+            ApprovalScope::SourceReads => {
+                let rules = source_reads(request, named)?;
+                body.source_rules = rules.iter().map(|(_, rule)| rule.to_string()).collect();
+                let of_tool = |(tool, rule): (ToolId, Rule)| kept(InvocationId::new(), &rule, tool);
+                (None, rules.into_iter().map(of_tool).collect())
             }
         };
-        body.rule = rule.as_ref().map(ToString::to_string);
         let programs = body.programs.clone();
         let word = ApprovalAnswer::Yes(ApprovalConsent {
             ask_id,
@@ -266,9 +278,10 @@ impl HostInner {
         at: Timestamp,
     ) -> Result<(), ApprovalError> {
         let mut strength = AppendStrength::Committed;
-        if let Some(kept) = weighed.remembered.clone() {
+        if !weighed.remembered.is_empty() {
             strength = AppendStrength::Synced;
             let store = Arc::clone(&self.approval.rules);
+            let kept = weighed.remembered.clone();
             blocking(move || store.remember(&kept)).await?;
         }
         let record = Record {
@@ -283,9 +296,9 @@ impl HostInner {
         let Err(error) = self.append(record, strength).await else {
             return Ok(());
         };
-        if let Some(kept) = weighed.remembered.clone() {
+        for kept in &weighed.remembered {
             let store = Arc::clone(&self.approval.rules);
-            let id = kept.id;
+            let id = kept.id.clone();
             if let Err(error) = blocking(move || store.forget(&id)).await {
                 tracing::error!(%error, "a rule stays remembered although its approval could not be recorded");
             }
@@ -304,16 +317,21 @@ impl HostInner {
             word,
             body,
             rule,
-            remembered,
+            mut remembered,
             kept_until,
         } = weighed;
-        let line = rule.as_ref().map(ToString::to_string);
-        // The rule must count before the waiting calls resume, because they are decided again.
-        match (&remembered, rule) {
-            (Some(kept), _) => self.remember(kept.clone()),
-            (None, Some(rule)) => deciding.session.add_rule(rule),
-            (None, None) => {}
+        // The rules must count before the waiting calls resume, because they are decided again.
+        if !remembered.is_empty() {
+            self.remember(&remembered);
         }
+        if let Some(rule) = rule {
+            deciding.session.add_rule(rule);
+        }
+        let source_rules = if body.source_rules.is_empty() {
+            Vec::new()
+        } else {
+            std::mem::take(&mut remembered)
+        };
         let allowed = matches!(word, ApprovalAnswer::Yes(_));
         let decided = VerdictReceipt {
             ask_id: body.ask_id,
@@ -323,8 +341,9 @@ impl HostInner {
             waiting: body.waiting,
             kept_until: body.kept_until,
             changed_arguments: body.changed_arguments,
-            rule: line,
-            remembered,
+            rule: body.rule,
+            remembered: remembered.pop(),
+            source_rules,
         };
         deciding.finish(
             word,
@@ -416,6 +435,29 @@ impl From<ArgumentFault> for ApprovalError {
             ArgumentFault::Refused(refusal) => refused(&refusal.at, refusal.message),
         }
     }
+}
+
+/// The offered rules about tools of the call's source, each with its tool. They are saved together, so none can be
+/// named. They come from the question as the operator saw it: a definition that changed since is not the one that the
+/// rule is bound to.
+fn source_reads(
+    request: &PermissionRequest,
+    named: Option<String>,
+) -> Result<Vec<(ToolId, Rule)>, ApprovalError> {
+    if let Some(named) = named {
+        return Err(ApprovalError::RuleBesideOffer(named));
+    }
+    let offered = request
+        .source_offer
+        .iter()
+        .flat_map(|offer| offer.offered());
+    let rules: Vec<(ToolId, Rule)> = offered
+        .filter_map(|tool| Some((tool.tool_id.clone(), bound_rule(tool)?)))
+        .collect();
+    if rules.is_empty() {
+        return Err(ApprovalError::NothingOffered);
+    }
+    Ok(rules)
 }
 
 fn chosen(named: Option<String>, offered: Vec<Rule>) -> Result<Rule, ApprovalError> {

@@ -43,6 +43,9 @@ pub struct VerdictReceipt {
     /// The rule as it is kept beyond the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remembered: Option<RememberedRule>,
+    /// The rules about tools of the call's source that the answer saved.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source_rules: Vec<RememberedRule>,
 }
 
 /// Why an answer does not count.
@@ -84,6 +87,12 @@ pub enum ApprovalError {
         /// The suggested rules.
         offered: Vec<String>,
     },
+    /// The question offers no tools of its source.
+    #[error("this question offers no tools that only read; the call can be allowed once")]
+    NothingOffered,
+    /// The offered rules are saved together.
+    #[error("`{0}` cannot be chosen with the scope `source_reads`, which saves all offered rules")]
+    RuleBesideOffer(String),
     /// Arguments that are not shown cannot be edited.
     #[error(
         "the call has sensitive arguments that are not shown, so its arguments cannot be edited"
@@ -108,7 +117,9 @@ impl ApprovalError {
             Self::NotOperator => "not_operator",
             Self::OwnCall(_) => "own_call",
             Self::BadArguments(_) => "bad_arguments",
-            Self::NothingToRemember { .. } => "nothing_to_remember",
+            Self::NothingToRemember { .. } | Self::NothingOffered | Self::RuleBesideOffer(_) => {
+                "nothing_to_remember"
+            }
             Self::Redacted => "redacted",
             Self::Journal(_) => "journal",
             Self::Rules(_) => "rules",

@@ -9,12 +9,16 @@ use toolpost_model::{
     Rule, RuleRef, Vote, is_hidden, visible_line,
 };
 
-use super::QuestionKey;
+use super::{
+    QuestionKey,
+    first_contact::{FirstContact, hash_offer},
+};
 use crate::{
     approval::coverage::ApprovalHashes,
+    catalog::Surface,
     invocation::{PipelineCall, ResolvedTool},
     permission::{PermissionFacts, PolicyEngine},
-    record::redaction::ARGUMENT_MARK,
+    record::{body::RecordedQuestion, redaction::ARGUMENT_MARK},
     session::Session,
 };
 
@@ -57,6 +61,9 @@ pub(crate) struct QuestionTerms {
     pub(crate) deadline: Instant,
     /// The files that changed since an equal call was asked about.
     pub(crate) changed_programs: Vec<ProgramChange>,
+    /// The record of the question, if an earlier host asked it under the same id. Its offer must then be the same: an
+    /// operator who answers may have read it before the restart.
+    pub(crate) reopened: Option<RecordedQuestion>,
 }
 
 impl ApprovalQuestion {
@@ -72,6 +79,7 @@ impl ApprovalQuestion {
 pub(crate) fn draft(
     call: &PipelineCall,
     engine: &dyn PolicyEngine,
+    surface: &Surface,
     terms: &QuestionTerms,
 ) -> Option<ApprovalQuestion> {
     let resolved = call.findings.resolved.as_ref()?;
@@ -130,6 +138,18 @@ pub(crate) fn draft(
         .then(|| PermissionRequest::remark_on_rules(&programs))
         .flatten();
     let input = call.inputs.call.as_ref()?;
+    let contact = FirstContact {
+        call,
+        resolved,
+        surface,
+        engine,
+        at: terms.asked_at,
+    };
+    let source_offer = contact.offer(&shown, speakable).filter(|offer| {
+        terms
+            .reopened
+            .is_none_or(|asked| asked.offer == Some(hash_offer(offer)))
+    });
     let tool = resolved.entry.label().to_owned();
     Some(ApprovalQuestion {
         request: PermissionRequest {
@@ -154,6 +174,7 @@ pub(crate) fn draft(
             decision,
             suggestions: offered.iter().map(ToString::to_string).collect(),
             rule_remark,
+            source_offer,
             asked_at: terms.asked_at,
             expires_at: terms.expires_at,
             waiting: 0,

@@ -118,7 +118,7 @@ impl RememberedRule {
 async fn save(store: &Arc<dyn RuleStore>, rule: &RememberedRule) {
     let store = Arc::clone(store);
     let rule = rule.clone();
-    if let Err(error) = blocking(move || store.remember(&rule)).await {
+    if let Err(error) = blocking(move || store.remember(std::slice::from_ref(&rule))).await {
         tracing::warn!(%error, "a remembered rule could not be rewritten to name its tool by id");
     }
 }

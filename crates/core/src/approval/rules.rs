@@ -27,6 +27,9 @@ pub struct RememberedRule {
     /// The tool of the question. Missing in rules of older hosts, which stored bare names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<ToolId>,
+    /// The digest of the tool's definition. The rule does not apply once the tool's source defines it otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
 }
 
 impl RememberedRule {
@@ -41,6 +44,7 @@ impl RememberedRule {
         rule.id = Some(self.id.clone());
         rule.principal.clone_from(&self.principal);
         rule.expires = Some(self.expires);
+        rule.definition.clone_from(&self.definition);
         Ok(rule)
     }
 }
@@ -67,8 +71,8 @@ pub trait RuleStore: Send + Sync + 'static {
     /// All rules, including expired ones. After an error no rule counts.
     fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError>;
 
-    /// Stores a rule, in place of the rule with the same id.
-    fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError>;
+    /// Stores rules, each in place of the rule with the same id: all of them, or after an error none.
+    fn remember(&self, rules: &[RememberedRule]) -> Result<(), RuleStoreError>;
 
     /// Removes a rule. Returns `false` if there is none with this id.
     fn forget(&self, id: &str) -> Result<bool, RuleStoreError>;
@@ -85,10 +89,10 @@ impl RuleStore for MemoryRules {
         Ok(self.rules.lock().clone())
     }
 
-    fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError> {
-        let mut rules = self.rules.lock();
-        rules.retain(|kept| kept.id != rule.id);
-        rules.push(rule.clone());
+    fn remember(&self, rules: &[RememberedRule]) -> Result<(), RuleStoreError> {
+        let mut kept = self.rules.lock();
+        kept.retain(|old| rules.iter().all(|new| new.id != old.id));
+        kept.extend_from_slice(rules);
         Ok(())
     }
 

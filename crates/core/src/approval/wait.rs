@@ -147,7 +147,8 @@ async fn ask(
             changed_programs: changed.clone(),
             ..terms(call, hashes, timeout)
         };
-        let Some(draft) = approval::draft(call, &*engine, &terms) else {
+        let surface = host.surface(&call.session);
+        let Some(draft) = approval::draft(call, &*engine, &surface, &terms) else {
             return lost_its_way();
         };
         match host
@@ -229,7 +230,8 @@ pub(crate) async fn ask_again(host: &HostInner, call: &mut PipelineCall) {
         return;
     }
     let terms = terms(call, hashes, SignedDuration::ZERO);
-    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), &terms) {
+    let surface = host.surface(&call.session);
+    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), &surface, &terms) {
         host.approval.questions.restore(draft);
     }
 }
@@ -256,6 +258,7 @@ fn terms(call: &PipelineCall, hashes: ApprovalHashes, timeout: SignedDuration) -
             expires_at: asked.expires_at,
             deadline,
             changed_programs: Vec::new(),
+            reopened: Some(asked),
         };
     }
     let is_first = earlier.is_none() && call.asking.asked.is_none();
@@ -273,6 +276,7 @@ fn terms(call: &PipelineCall, hashes: ApprovalHashes, timeout: SignedDuration) -
         expires_at,
         deadline,
         changed_programs: Vec::new(),
+        reopened: None,
     }
 }
 
@@ -291,6 +295,7 @@ async fn put_on_record(
         without_files: hashes.without_files,
         asked_at: request.asked_at,
         expires_at: request.expires_at,
+        offer: request.source_offer.as_ref().map(approval::hash_offer),
     };
     let is_known = call
         .asking

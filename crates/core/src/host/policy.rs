@@ -174,10 +174,12 @@ impl HostInner {
         self.moved_on();
     }
 
-    pub(crate) fn remember(&self, rule: RememberedRule) {
+    pub(crate) fn remember(&self, rules: &[RememberedRule]) {
         self.change_policy(|parts| {
-            parts.remembered.retain(|kept| kept.id != rule.id);
-            parts.remembered.push(rule);
+            parts
+                .remembered
+                .retain(|old| rules.iter().all(|new| new.id != old.id));
+            parts.remembered.extend_from_slice(rules);
         });
     }
 

@@ -191,7 +191,9 @@ fn silent(rule: &Rule, hearing: &RuleEvaluation<'_>) -> &'static str {
         None => match &rule.selector {
             Selector::Class(_) => "no part of the call is of that class",
             Selector::Tool { tools, .. } if !rule.names_tool(hearing.facts.declaration) => {
-                if tools.is_qualified() {
+                if rule.definition.is_some() && tools.names_exactly(hearing.facts.declaration) {
+                    "it allows the tool as it was defined when an operator answered; the definition changed since"
+                } else if tools.is_qualified() {
                     "it names another tool by id; this tool only has a similar name"
                 } else {
                     "an allow by bare name applies to compiled-in tools only; name this tool by its id"

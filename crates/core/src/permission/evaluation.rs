@@ -294,10 +294,8 @@ impl<'a> RuleEvaluation<'a> {
         let allows = votes.allows(part);
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &OrderedRule<'a>| {
-            // An operator of this machine cannot answer for its administrator.
-            let stands = heard.rule.remember == RememberOffer::Never
-                || heard.rule.origin == RuleOrigin::Policy;
-            heard.rule.effect == Behavior::Ask && (stands || !answered)
+            let is_ask = heard.rule.effect == Behavior::Ask;
+            is_ask && (is_unanswerable(heard.rule) || !answered)
         };
         if let Some(rule) = first(votes.all().filter(unanswered)) {
             return (Behavior::Ask, JudgementGround::Rule(rule));
@@ -610,4 +608,10 @@ pub(super) fn is_an_answer(rule: &Rule) -> bool {
         | RuleOrigin::User
         | RuleOrigin::Builtin => false,
     }
+}
+
+/// Whether a rule asks in spite of an operator's answers. An operator of this machine cannot answer for its
+/// administrator.
+pub(super) fn is_unanswerable(rule: &Rule) -> bool {
+    rule.remember == RememberOffer::Never || rule.origin == RuleOrigin::Policy
 }

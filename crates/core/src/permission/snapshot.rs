@@ -53,9 +53,11 @@ pub(super) struct PathRules {
 /// The rules that name one tool.
 #[derive(Debug, Default)]
 pub(super) struct ToolRules {
-    /// The aliases and the provenance at the time of the lookup. The cached rules are valid only for the same values.
+    /// The aliases, the provenance and the definition at the time of the lookup. The cached rules are valid only for the
+    /// same values.
     aliases: Vec<String>,
     provenance: Provenance,
+    definition: Option<String>,
     /// The rules without a pattern, which match the whole call if their conditions hold.
     pub(super) whole: Vec<RulePosition>,
     /// The rules with a pattern.
@@ -134,7 +136,9 @@ impl RuleSnapshot {
     pub(super) fn of_tool(&self, declaration: &Declaration) -> Arc<ToolRules> {
         let kept = self.tools.read();
         let is_of = |one: &&Arc<ToolRules>| {
-            one.aliases == declaration.aliases && one.provenance == declaration.provenance
+            one.aliases == declaration.aliases
+                && one.provenance == declaration.provenance
+                && one.definition == declaration.definition
         };
         if let Some(found) = kept.get(&declaration.tool_id).filter(is_of) {
             return Arc::clone(found);
@@ -165,6 +169,7 @@ impl RuleSnapshot {
         let mut rules = ToolRules {
             aliases: declaration.aliases.clone(),
             provenance: declaration.provenance,
+            definition: declaration.definition.clone(),
             ..ToolRules::default()
         };
         for place in found {

@@ -346,6 +346,9 @@ pub struct VerdictBody {
     /// The rule that the answer saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The rules about tools of the call's source that the answer saved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source_rules: Vec<String>,
     /// A call of an earlier host continues with it. Set only while a host starts.
     #[serde(skip)]
     pub(crate) is_taken: bool,

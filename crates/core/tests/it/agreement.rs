@@ -164,7 +164,7 @@ fn build(builder: HostBuilder, case: &Case) -> HostBuilder {
     for line in &case.remembered {
         let ask_id = InvocationId::new();
         store
-            .remember(&RememberedRule {
+            .remember(&[RememberedRule {
                 id: ask_id.to_string(),
                 rule: (*line).to_owned(),
                 principal: None,
@@ -173,7 +173,8 @@ fn build(builder: HostBuilder, case: &Case) -> HostBuilder {
                 expires: Timestamp::MAX,
                 ask_id,
                 tool_id: Some("made.up".parse().unwrap()),
-            })
+                definition: None,
+            }])
             .unwrap();
     }
     builder

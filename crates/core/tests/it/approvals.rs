@@ -3,6 +3,7 @@
 mod answers;
 mod crashes;
 mod files;
+mod first_contact;
 mod kept;
 mod leaving;
 mod nested;

@@ -117,6 +117,9 @@ pub struct Rule {
     pub remember: RememberOffer,
     /// The author's tests.
     pub tests: RuleTests,
+    /// The digest of the definition that a remembered rule allows. Such a rule does not apply to the tool once its
+    /// source gives it another definition. `None`: any definition.
+    pub definition: Option<String>,
 }
 
 /// Why a rule could not be read.
@@ -174,6 +177,7 @@ impl Rule {
             expires: None,
             remember: RememberOffer::Offer,
             tests: RuleTests::default(),
+            definition: None,
         }
     }
 
@@ -215,7 +219,10 @@ impl Rule {
     /// `false` for rules about a class, a path or a request.
     pub fn names_tool(&self, tool: &Declaration) -> bool {
         match (&self.selector, self.effect) {
-            (Selector::Tool { tools, .. }, Behavior::Allow) => tools.names_exactly(tool),
+            (Selector::Tool { tools, .. }, Behavior::Allow) => {
+                let is_same = self.definition.is_none() || self.definition == tool.definition;
+                is_same && tools.names_exactly(tool)
+            }
             (Selector::Tool { tools, .. }, Behavior::Ask | Behavior::Deny) => {
                 let bound_like = &tool.interface.permission.bound_like;
                 tools.matches(&tool.tool_id, &tool.aliases)

@@ -202,6 +202,8 @@ fn undecided(error: &ApprovalError) -> A2aRefusal {
         | ApprovalError::OwnCall(_) => ErrorCode::UnsupportedOperation,
         ApprovalError::BadArguments(_)
         | ApprovalError::NothingToRemember { .. }
+        | ApprovalError::NothingOffered
+        | ApprovalError::RuleBesideOffer(_)
         | ApprovalError::Redacted => ErrorCode::InvalidParams,
         ApprovalError::Journal(_) | ApprovalError::Rules(_) => ErrorCode::Internal,
     };

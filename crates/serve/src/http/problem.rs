@@ -141,7 +141,9 @@ impl From<ApprovalError> for HttpProblem {
             ApprovalError::NotOperator => Self::operators_only(message),
             ApprovalError::OwnCall(_) => Self::forbidden("own_call", message),
             ApprovalError::BadArguments(_) => Self::unprocessable("bad_arguments", message),
-            ApprovalError::NothingToRemember { .. } => {
+            ApprovalError::NothingToRemember { .. }
+            | ApprovalError::NothingOffered
+            | ApprovalError::RuleBesideOffer(_) => {
                 Self::unprocessable("nothing_to_remember", message)
             }
             ApprovalError::Redacted => Self::unprocessable("redacted", message),

@@ -19,6 +19,7 @@ fn rule(line: &str) -> RememberedRule {
         expires: at + SignedDuration::from_hours(24),
         ask_id,
         tool_id: None,
+        definition: None,
     }
 }
 
@@ -34,12 +35,12 @@ fn what_is_remembered_is_there_for_the_next_host_until_it_is_forgotten() {
     let one = rule("allow shell(git push *)");
     let mut two = rule("allow act");
     two.principal = Some("agent-*".to_owned());
-    store.remember(&one).unwrap();
-    store.remember(&two).unwrap();
+    store.remember(std::slice::from_ref(&one)).unwrap();
+    store.remember(std::slice::from_ref(&two)).unwrap();
     assert_eq!(fs::metadata(store.path()).unwrap().mode() & 0o7777, 0o600);
     let mut longer = one;
     longer.expires += SignedDuration::from_hours(1);
-    store.remember(&longer).unwrap();
+    store.remember(std::slice::from_ref(&longer)).unwrap();
     assert_eq!(
         RulesFile::new(&data_dir).load().unwrap(),
         [two.clone(), longer.clone()]
@@ -67,9 +68,9 @@ fn a_rule_that_ran_out_makes_room() {
     let store = RulesFile::new(&data_dir);
     let mut old = rule("allow act");
     old.expires = old.at;
-    store.remember(&old).unwrap();
+    store.remember(std::slice::from_ref(&old)).unwrap();
     let new = rule("allow other");
-    store.remember(&new).unwrap();
+    store.remember(std::slice::from_ref(&new)).unwrap();
     assert_eq!(store.load().unwrap(), [new]);
 }
 
@@ -79,7 +80,7 @@ fn a_file_that_cannot_be_relied_on_counts_for_nothing_and_is_kept() {
     let data_dir = DataDir::open(&folder.path().join("data")).unwrap();
     let store = RulesFile::new(&data_dir);
     let kept = rule("allow act");
-    store.remember(&kept).unwrap();
+    store.remember(std::slice::from_ref(&kept)).unwrap();
     let good = fs::read_to_string(store.path()).unwrap();
     for bad in [
         "",
@@ -93,7 +94,7 @@ fn a_file_that_cannot_be_relied_on_counts_for_nothing_and_is_kept() {
         fs::write(store.path(), bad).unwrap();
         for error in [
             store.load().unwrap_err(),
-            store.remember(&kept).unwrap_err(),
+            store.remember(std::slice::from_ref(&kept)).unwrap_err(),
             store.forget(&kept.id).unwrap_err(),
         ] {
             assert!(error.to_string().contains("is damaged"), "{bad:?}: {error}");
@@ -116,7 +117,10 @@ fn a_file_that_cannot_be_relied_on_counts_for_nothing_and_is_kept() {
                 .contains("other users"),
             "{mode:o}"
         );
-        assert!(store.remember(&kept).is_err(), "{mode:o}");
+        assert!(
+            store.remember(std::slice::from_ref(&kept)).is_err(),
+            "{mode:o}"
+        );
     }
     fs::remove_file(store.path()).unwrap();
     fs::write(folder.path().join("elsewhere"), &good).unwrap();
@@ -136,7 +140,7 @@ fn two_that_remember_at_once_lose_nothing() {
             let store = RulesFile::new(&data_dir);
             std::thread::spawn(move || {
                 store
-                    .remember(&rule(&format!("allow tool{number}")))
+                    .remember(&[rule(&format!("allow tool{number}"))])
                     .unwrap();
             })
         })
@@ -145,4 +149,28 @@ fn two_that_remember_at_once_lose_nothing() {
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
     assert_eq!(RulesFile::new(&data_dir).load().unwrap().len(), 8);
+}
+
+#[test]
+fn rules_are_saved_together_with_the_definitions_that_they_allow() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_dir = DataDir::open(&folder.path().join("data")).unwrap();
+    let store = RulesFile::new(&data_dir);
+    let bound = |line: &str| RememberedRule {
+        definition: Some("ab".repeat(32)),
+        ..rule(line)
+    };
+    let both = [bound("allow notes.list"), bound("allow notes.show")];
+    store.remember(&both).unwrap();
+    assert_eq!(store.load().unwrap(), both);
+    let text = fs::read_to_string(store.path()).unwrap();
+    assert_eq!(text.matches("\"definition\"").count(), 2, "{text}");
+
+    // All or none: the last one does not fit.
+    let many: Vec<RememberedRule> = (0..4_095).map(|_| bound("allow notes.more")).collect();
+    assert!(store.remember(&many).is_err());
+    assert_eq!(store.load().unwrap(), both);
+    assert!(store.forget(&both[0].id).unwrap());
+    store.remember(&many).unwrap();
+    assert_eq!(store.load().unwrap().len(), 4_096);
 }

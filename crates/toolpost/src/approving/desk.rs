@@ -98,6 +98,8 @@ impl From<ApprovalError> for VerdictRefusal {
             ApprovalError::NotOperator
             | ApprovalError::OwnCall(_)
             | ApprovalError::NothingToRemember { .. }
+            | ApprovalError::NothingOffered
+            | ApprovalError::RuleBesideOffer(_)
             | ApprovalError::Redacted
             | ApprovalError::Journal(_)
             | ApprovalError::Rules(_) => VerdictRefusalKind::Other,

@@ -14,6 +14,7 @@ use super::{
     editing::{self, ArgumentEditOutcome},
     ids::short,
     question::{QuestionDetailLevel, card},
+    receipt::saved_rules,
 };
 use crate::{
     environment::{self, ControllingTerminal, TerminalInput},
@@ -24,6 +25,7 @@ const HELP: &str = "\
   y            allow it this once
   s [NUMBER]   allow it, and similar calls by that rule until the session ends
   r [NUMBER]   the same, and remember the rule for this workspace
+  t            allow it this once, and from now on the tools of its server marked `+`
   e            edit the arguments, then allow it this once
   n [TEXT]     deny it; the agent reads the text
   v            view everything
@@ -132,12 +134,7 @@ impl QuestionPrompt<'_> {
         .await?;
         self.tty.discard_typed_input();
         loop {
-            let choices = match (self.question.suggestions.is_empty(), self.question.redacted) {
-                (false, false) => "y once, s session, r remember, e edit, n deny, l later, ? help",
-                (true, false) => "y once, e edit, n deny, l later, ? help",
-                (false, true) => "y once, s session, r remember, n deny, l later, ? help",
-                (true, true) => "y once, n deny, l later, ? help",
-            };
+            let choices = choices(self.question);
             let typed = match self
                 .ask(&format!("{} [{choices}] ", styled(BOLD, "allow?")))
                 .await?
@@ -160,6 +157,7 @@ impl QuestionPrompt<'_> {
             "y" | "yes" => self.allow(ApprovalScope::Once, None).await,
             "s" | "session" => self.allow_more(ApprovalScope::Session, rest).await,
             "r" | "remember" => self.allow_more(ApprovalScope::Remember, rest).await,
+            "t" | "tools" => self.allow_source_reads().await,
             "e" | "edit" => self.edit().await,
             "n" | "no" => self.deny(rest).await,
             "l" | "later" => {
@@ -190,7 +188,9 @@ impl QuestionPrompt<'_> {
         rule: Option<String>,
     ) -> anyhow::Result<Option<PromptOutcome>> {
         let what = match (scope, &rule) {
-            (ApprovalScope::Once, _) | (_, None) => "allowed once".to_owned(),
+            (ApprovalScope::Once | ApprovalScope::SourceReads, _) | (_, None) => {
+                "allowed once".to_owned()
+            }
             (ApprovalScope::Session, Some(rule)) => {
                 format!("allowed, for this session by `{}`", spelled_out(rule))
             }
@@ -245,6 +245,33 @@ impl QuestionPrompt<'_> {
                     .await?;
                 Ok(None)
             }
+        }
+    }
+
+    /// Allows the call once, and from now on the tools of its source that the question offers.
+    async fn allow_source_reads(&mut self) -> anyhow::Result<Option<PromptOutcome>> {
+        if self.question.source_offer.is_none() {
+            self.write_prompt_text("this question offers no further tools\n")
+                .await?;
+            return Ok(None);
+        }
+        let verdict = Verdict::Allow {
+            scope: ApprovalScope::SourceReads,
+            rule: None,
+            valid_for_seconds: None,
+            arguments: None,
+        };
+        match self.desk.decide(self.question.ask_id, verdict).await {
+            Ok(decided) => {
+                let saved = saved_rules(&decided);
+                let heading = styled(GREEN, "allowed once, and remembered from now on:");
+                self.write_prompt_text(&format!("{heading}\n")).await?;
+                for rule in saved {
+                    self.write_prompt_text(&format!("  {rule}\n")).await?;
+                }
+                Ok(Some(PromptOutcome::Answered))
+            }
+            Err(error) => self.report_refusal(error).await,
         }
     }
 
@@ -342,6 +369,22 @@ impl QuestionPrompt<'_> {
     async fn write_prompt_text(&self, text: &str) -> anyhow::Result<()> {
         Ok(self.tty.write_text(&for_terminal(text)).await?)
     }
+}
+
+/// The answers that the question takes, with their keys.
+fn choices(question: &PermissionRequest) -> String {
+    let mut choices = vec!["y once"];
+    if !question.suggestions.is_empty() {
+        choices.extend(["s session", "r remember"]);
+    }
+    if question.source_offer.is_some() {
+        choices.push("t tools that only read");
+    }
+    if !question.redacted {
+        choices.push("e edit");
+    }
+    choices.extend(["n deny", "l later", "? help"]);
+    choices.join(", ")
 }
 
 async fn wait_until_closed(desk: &mut ApprovalDesk, id: InvocationId) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use toolpost_model::{
     Decision, Effects, PermissionRequest, ProgramFile, ResourceAccess, RuleRef, SandboxPlan,
+    SourceReadOffer,
 };
 
 use super::ids::short;
@@ -98,6 +99,9 @@ pub(crate) fn card(
     }
     if let Some(remark) = &question.rule_remark {
         page.line("", &styled(YELLOW, spelled_out(remark)));
+    }
+    if let Some(offer) = &question.source_offer {
+        page.source_offer(offer);
     }
     match question.waiting {
         0 => page.line(
@@ -235,6 +239,30 @@ impl QuestionCard {
         }
     }
 
+    /// The tools of the call's source, with a mark at those that one answer allows. No offered tool is left out, at any
+    /// detail level.
+    fn source_offer(&mut self, offer: &SourceReadOffer) {
+        let source = spelled_out(&offer.source);
+        let count = offer.offered().count();
+        self.line("offer", &offer_line(&source, count));
+        let most = match self.shown {
+            QuestionDetailLevel::Whole => usize::MAX,
+            QuestionDetailLevel::ForPrompt => count.max(PROMPT_LINES),
+        };
+        for tool in offer.tools.iter().take(most) {
+            let mark = if tool.is_offered { "+" } else { " " };
+            let about = match tool.about.as_str() {
+                "" => String::new(),
+                about => format!("  {}", styled(DIM, spelled_out(about))),
+            };
+            self.line("", &format!("{mark} {}{about}", tool.tool_id));
+        }
+        let more = offer.tools.len().saturating_sub(most) + offer.more;
+        if more > 0 {
+            self.line("", &format!("  and {more} more, which are not offered"));
+        }
+    }
+
     fn decision(&mut self, decision: &Decision, commands: &[String]) {
         let place = decision
             .reason
@@ -264,6 +292,16 @@ impl QuestionCard {
             self.line("note", &styled(YELLOW, spelled_out(note)));
         }
     }
+}
+
+fn offer_line(source: &str, count: usize) -> String {
+    let which = match count {
+        1 => "tool marked `+`, which only reads",
+        _ => "tools marked `+`, which only read",
+    };
+    format!(
+        "`t` or `--source-reads` allows this call once, and from now on the {which}, as `{source}` claims"
+    )
 }
 
 /// A file as the command names it, with its real path if that differs.
@@ -393,6 +431,37 @@ mod tests {
                 told.lines().any(|found| found == line),
                 "`{line}` is missing in\n{told}"
             );
+        }
+    }
+
+    #[test]
+    fn a_card_marks_every_tool_that_one_answer_allows() {
+        let tool = |place: usize, is_offered: bool| {
+            json!({ "tool_id": format!("notes.t{place}"), "about": format!("Tool\u{202e} {place}."),
+                "definition": "ab".repeat(32), "offered": is_offered })
+        };
+        let asked = question(|question| {
+            let tools: Vec<Value> = (0..60).map(|place| tool(place, place < 50)).collect();
+            question["source_offer"] =
+                json!({ "source": "no\u{202e}tes", "tools": tools, "more": 3 });
+        });
+        for (shown, listed, more) in [
+            (QuestionDetailLevel::Whole, 60, 3),
+            (QuestionDetailLevel::ForPrompt, 50, 13),
+        ] {
+            let told = told(&asked, shown);
+            let marked = |mark: &str| told.matches(&format!("{mark} notes.t")).count();
+            assert_eq!((marked("+"), marked(" ")), (50, listed - 50), "{told}");
+            for line in [
+                r"             + notes.t7  Tool\u{202e} 7.",
+                r"  offer      `t` or `--source-reads` allows this call once, and from now on the tools marked `+`, which only read, as `no\u{202e}tes` claims",
+                &format!("               and {more} more, which are not offered"),
+            ] {
+                assert!(
+                    told.lines().any(|found| found == line),
+                    "`{line}` is missing in\n{told}"
+                );
+            }
         }
     }
 

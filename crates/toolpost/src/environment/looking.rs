@@ -41,7 +41,7 @@ impl RuleStore for RulesToLookAt {
     }
 
     // A read-only host leaves the file unchanged, even if it would convert a rule of an older form.
-    fn remember(&self, _: &RememberedRule) -> Result<(), RuleStoreError> {
+    fn remember(&self, _: &[RememberedRule]) -> Result<(), RuleStoreError> {
         Ok(())
     }
 

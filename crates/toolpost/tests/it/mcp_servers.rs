@@ -1,5 +1,7 @@
 //! MCP servers by the configuration and by other programs' lists: named, held back, accepted, told of.
 
+mod first_contact;
+
 use std::path::PathBuf;
 
 use serde_json::{Value, json};

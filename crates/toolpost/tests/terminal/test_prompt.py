@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from screen import Screen
 from waiting import until
 
 PROMPT = "allow? ["
+MCP_SERVER = pathlib.Path(__file__).parent.parent / "mcp" / "server.py"
 
 
 class Call(threading.Thread):
@@ -117,6 +119,37 @@ class Serve(PromptCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(call.result()["outcome"], "succeeded")
         self.assertEqual((self.written("b.txt"), self.written("c.txt")), (None, "x"))
+
+    def test_one_answer_allows_the_tools_of_a_server_that_only_read(self):
+        (self.place.workspace / "server.py").write_bytes(MCP_SERVER.read_bytes())
+        reads = {"readOnlyHint": True, "openWorldHint": False}
+        tools = [{"name": name, "description": "Tells.", "inputSchema": {"type": "object"}, "annotations": hints}
+                 for name, hints in (("list", reads), ("show", reads), ("save", {}))]
+        (self.place.workspace / "tools.json").write_text(json.dumps(tools))
+        servers = {"mcpServers": {"notes": {"command": "python3", "args": ["./server.py"]}}}
+        (self.place.workspace / "mcp.json").write_text(json.dumps(servers))
+        screen = self.serve("--mcp-config", str(self.place.workspace / "mcp.json"))
+
+        def call(tool):
+            return Call(screen.port, self.place.token, f"notes__{tool}", {})
+
+        asked = call("save")
+        card = screen.expect(PROMPT)
+        for part in ("+ notes.list", "+ notes.show", "  notes.save"):
+            self.assertIn(part, card)
+        self.assertIn("t tools that only read", screen.expect("] "))
+        screen.line("t")
+        said = screen.expect("allow notes.show")
+        self.assertIn("allowed once, and remembered from now on:", said)
+        self.assertEqual(asked.result()["outcome"], "succeeded")
+        self.assertEqual(call("show").result()["outcome"], "succeeded")
+        asked = call("save")
+        screen.expect(PROMPT)
+        self.assertNotIn("t tools", screen.expect("] "))
+        screen.line("t")
+        screen.expect("this question offers no further tools")
+        screen.line("n no")
+        self.assertEqual(asked.result()["outcome"], "denied")
 
     def test_what_was_typed_before_is_no_answer(self):
         screen = self.serve()

@@ -195,6 +195,10 @@ pub struct RecordedQuestion {
     /// When the question expires.
     #[schemars(with = "String")]
     pub expires_at: Timestamp,
+    /// The hash of the tools that the question offered to allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub(crate) offer: Option<CallHash>,
 }
 
 /// An operator's answer, as the call got it.

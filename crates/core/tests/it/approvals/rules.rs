@@ -158,7 +158,7 @@ async fn an_expired_rule_does_not_speak() {
         .remembered
         .unwrap();
     kept.expires = kept.at;
-    store.remember(&kept).unwrap();
+    store.remember(std::slice::from_ref(&kept)).unwrap();
     let next = TestHost::build(|builder| asking(builder, &tool).rule_store(store)).await;
     assert!(!runs_elsewhere(&next).await);
     assert!(next.host.remembered().is_empty());
@@ -217,8 +217,8 @@ impl RuleStore for Breaking {
     fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError> {
         self.check().and_then(|()| self.inner.load())
     }
-    fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError> {
-        self.check().and_then(|()| self.inner.remember(rule))
+    fn remember(&self, rules: &[RememberedRule]) -> Result<(), RuleStoreError> {
+        self.check().and_then(|()| self.inner.remember(rules))
     }
     fn forget(&self, id: &str) -> Result<bool, RuleStoreError> {
         self.check().and_then(|()| self.inner.forget(id))

@@ -140,6 +140,7 @@ fn old(rule: &str, ask_id: InvocationId) -> RememberedRule {
         expires: Timestamp::MAX,
         ask_id,
         tool_id: None,
+        definition: None,
     }
 }
 
@@ -154,12 +155,12 @@ async fn a_rule_of_the_old_form_is_rewritten_to_the_tool_it_was_about_or_dropped
 
     // What an older host would have left behind: one that is on record, one that is not.
     let rules: Arc<MemoryRules> = Arc::default();
-    rules.remember(&old("allow echo", asked)).unwrap();
+    rules.remember(&[old("allow echo", asked)]).unwrap();
     rules
-        .remember(&old("allow read_file", InvocationId::new()))
+        .remember(&[old("allow read_file", InvocationId::new())])
         .unwrap();
     rules
-        .remember(&old("allow fs.read(src/**)", InvocationId::new()))
+        .remember(&[old("allow fs.read(src/**)", InvocationId::new())])
         .unwrap();
     let host = host(&journal, &rules, WireNaming::Namespaced).await;
     let kept: Vec<String> = rules

@@ -13,6 +13,7 @@ use crate::{
         desk::{self, ApprovalDesk},
         editing::{self, ArgumentEditOutcome, changes},
         ids,
+        receipt::saved_rules,
     },
     cli::PlaceArgs,
     environment::{self, ControllingTerminal},
@@ -25,13 +26,16 @@ pub(crate) struct AllowArgs {
     /// The question: the beginning or the end of its id
     id: String,
     /// Also allow similar calls until the session or the host ends
-    #[arg(long, conflicts_with_all = ["remember", "edit"])]
+    #[arg(long, conflicts_with_all = ["remember", "source_reads", "edit"])]
     session: bool,
     /// Also allow similar calls in this workspace from now on
-    #[arg(long, conflicts_with = "edit")]
+    #[arg(long, conflicts_with_all = ["source_reads", "edit"])]
     remember: bool,
+    /// Also allow the tools of its server that the question marks as only reading, as they are defined now
+    #[arg(long, conflicts_with_all = ["rule", "edit"])]
+    source_reads: bool,
     /// How long a remembered rule is valid, such as 12h or 30d
-    #[arg(long = "for", value_name = "TIME", requires = "remember", value_parser = days_or_less)]
+    #[arg(long = "for", value_name = "TIME", value_parser = days_or_less)]
     valid_for: Option<Duration>,
     /// A suggested rule, by its number or text; by default the first
     #[arg(long, value_name = "NUMBER|TEXT")]
@@ -69,6 +73,11 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<CliExit> {
             "`--rule` requires `--session` or `--remember`: a one-time approval creates no rule";
         return Err(UsageError(message.into()).into());
     }
+    if arguments.valid_for.is_some() && !arguments.remember && !arguments.source_reads {
+        let message =
+            "`--for` requires `--remember` or `--source-reads`: no other answer is remembered";
+        return Err(UsageError(message.into()).into());
+    }
     let (mut client, place) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     let question = ids::find(&questions, &arguments.id)?;
@@ -98,10 +107,15 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<CliExit> {
             }
         };
     }
-    let scope = match (arguments.session, arguments.remember) {
-        (true, _) => ApprovalScope::Session,
-        (_, true) => ApprovalScope::Remember,
-        (false, false) => ApprovalScope::Once,
+    let scope = match (
+        arguments.session,
+        arguments.remember,
+        arguments.source_reads,
+    ) {
+        (true, _, _) => ApprovalScope::Session,
+        (_, true, _) => ApprovalScope::Remember,
+        (_, _, true) => ApprovalScope::SourceReads,
+        (false, false, false) => ApprovalScope::Once,
     };
     let verdict = Verdict::Allow {
         scope,
@@ -184,6 +198,9 @@ fn print_decision(
         spelled_out(&question.summary),
         describe_decision(decided)
     );
+    for rule in saved_rules(decided) {
+        say!("  remembered {rule}");
+    }
     for change in changes(decided) {
         say!("  {change}");
     }

@@ -115,10 +115,15 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<CliExit> {
             .principal
             .as_deref()
             .map(|name| format!(" for {}", spelled_out(name)));
+        let bound = rule.definition.as_deref().map(|digest| {
+            let digest: String = digest.chars().take(SHORT).collect();
+            format!(", as defined then ({})", spelled_out(&digest))
+        });
         let facts = format!(
-            "by {} on {}, until {}",
+            "by {} on {}{}, until {}",
             spelled_out(rule.by.as_str()),
             rule.at.strftime("%Y-%m-%d"),
+            bound.unwrap_or_default(),
             rule.expires.strftime("%Y-%m-%d %H:%M")
         );
         let line = format!("{}{}", spelled_out(&rule.rule), owner.unwrap_or_default());

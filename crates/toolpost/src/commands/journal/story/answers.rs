@@ -109,6 +109,10 @@ fn print_verdict(row: &StoredRecord, line: NamedLineWriter<'_>) {
                 format!("allowed, for the session by `{rule}`")
             }
             (ApprovalScope::Remember, Some(rule)) => format!("allowed, remembered as `{rule}`"),
+            (ApprovalScope::SourceReads, _) => match body.source_rules.len() {
+                1 => "allowed once, and 1 tool of its source remembered".to_owned(),
+                count => format!("allowed once, and {count} tools of its source remembered"),
+            },
             (ApprovalScope::Once | ApprovalScope::Session | ApprovalScope::Remember, _) => {
                 "allowed once".to_owned()
             }
@@ -119,6 +123,9 @@ fn print_verdict(row: &StoredRecord, line: NamedLineWriter<'_>) {
         "answered",
         format!("{} by {}: {answer}", time(row), printable(body.by.as_str())),
     );
+    for rule in &body.source_rules {
+        line("", format!("remembered: {}", printable(rule)));
+    }
     if let Verdict::Deny {
         feedback: Some(feedback),
     } = &body.verdict
