@@ -140,10 +140,18 @@ impl McpUpstream {
         Some(children.plan_in(program.profile, sight.roots))
     }
 
-    /// Whether the program cannot reach a network. `false` for a server behind a URL.
-    pub(super) fn is_cut_off(&self) -> bool {
-        self.plan()
-            .is_some_and(|plan| !plan.network && plan.lack.is_none())
+    /// The way to the server, to which rules about its tools are bound: the URL, or the program with its arguments and
+    /// whether it is cut off from every network.
+    pub(super) fn route(&self) -> String {
+        match &self.settings.transport {
+            McpTransport::Http { url, .. } => url.to_string(),
+            McpTransport::Stdio(program) => {
+                let is_cut_off = self
+                    .plan()
+                    .is_some_and(|plan| !plan.network && plan.lack.is_none());
+                serde_json::json!([program.command, program.args, is_cut_off]).to_string()
+            }
+        }
     }
 
     /// Why the sandbox cannot hide single paths, if it cannot.

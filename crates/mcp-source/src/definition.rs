@@ -93,16 +93,10 @@ impl Definition {
         ))
     }
 
-    /// The digest that rules are bound to. An operator may allow a read of the open world because the server reaches no
-    /// network; the digest is then another one, so that the rule ends when the server is given the network.
-    fn bound_digest(&self, is_cut_off: bool) -> String {
-        let digest = self.digest();
-        let is_open = self.hint("openWorldHint").unwrap_or(true);
-        if is_cut_off && is_open {
-            const_hex::encode(Sha256::digest(format!("{digest} without network")))
-        } else {
-            digest
-        }
+    /// The digest that rules are bound to. It covers the way to the server, too: an operator who allowed a tool because
+    /// its program reaches no network, or because of that program, allowed neither another program nor the network.
+    fn bound_digest(&self, route: &str) -> String {
+        const_hex::encode(Sha256::digest(format!("{} {route}", self.digest())))
     }
 
     fn pinned(&self) -> Map<String, Value> {
@@ -131,13 +125,12 @@ impl Definition {
         self.fields.get("annotations")?.get(name)?.as_bool()
     }
 
-    /// The declaration for the catalog, and the problems with it. `is_cut_off`: the server's process cannot reach a
-    /// network.
+    /// The declaration for the catalog, and the problems with it. `route`: the way to the server.
     pub(super) fn declare(
         &self,
         id: &ToolId,
         server: &McpServer,
-        is_cut_off: bool,
+        route: &str,
     ) -> (Declaration, Vec<SourceProblem>) {
         let mut problems = Vec::new();
         let mut told =
@@ -194,7 +187,7 @@ impl Definition {
             None => {}
         }
         self.claims(&mut declaration, server);
-        declaration.definition = Some(self.bound_digest(is_cut_off));
+        declaration.definition = Some(self.bound_digest(route));
         (declaration, problems)
     }
 
@@ -372,25 +365,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_about_a_read_of_the_open_world_is_bound_to_the_missing_network() {
-        for (annotations, is_bound) in [
-            (json!({}), true),
-            (json!({ "readOnlyHint": true }), true),
-            (json!({ "readOnlyHint": true, "openWorldHint": true }), true),
-            (
-                json!({ "readOnlyHint": true, "openWorldHint": false }),
-                false,
-            ),
-        ] {
-            let entry = json!({ "name": "a", "inputSchema": {}, "annotations": annotations });
-            let definition = Definition::read(entry, "fs").unwrap();
-            assert_eq!(definition.bound_digest(false), definition.digest());
-            assert_eq!(
-                definition.bound_digest(true) != definition.digest(),
-                is_bound,
-                "{annotations}"
-            );
-        }
+    fn a_rule_is_bound_to_the_definition_and_to_the_way_to_its_server() {
+        let definition = |description: &str| {
+            let entry = json!({ "name": "a", "description": description, "inputSchema": {} });
+            Definition::read(entry, "fs").unwrap()
+        };
+        let digest = definition("reads").bound_digest("one");
+        assert_eq!(digest, definition("reads").bound_digest("one"));
+        assert_ne!(digest, definition("reads").bound_digest("two"));
+        assert_ne!(digest, definition("sends").bound_digest("one"));
     }
 
     #[test]

@@ -54,11 +54,10 @@ pub(super) enum McpCallTarget {
 }
 
 impl UpstreamListing {
-    /// Builds the listing from a manifest. `is_cut_off`: the server's process cannot reach a network. `problems`: those
-    /// of the fetch.
+    /// Builds the listing from a manifest. `route`: the way to the server. `problems`: those of the fetch.
     pub(super) fn of(
         server: &McpServer,
-        is_cut_off: bool,
+        route: &str,
         manifest: &UpstreamManifest,
         mut problems: Vec<SourceProblem>,
     ) -> Self {
@@ -72,7 +71,7 @@ impl UpstreamListing {
             let Some(id) = id_of(&namespace, &definition.name) else {
                 continue;
             };
-            let (declaration, odd) = definition.declare(&id, server, is_cut_off);
+            let (declaration, odd) = definition.declare(&id, server, route);
             problems.extend(odd);
             if listing
                 .targets

@@ -267,7 +267,7 @@ impl McpUpstream {
             .map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
         *self.listing.lock() = Arc::new(UpstreamListing::of(
             &self.settings,
-            self.is_cut_off(),
+            &self.route(),
             &kept,
             problems.into_iter().collect(),
         ));
@@ -312,7 +312,7 @@ impl McpUpstream {
         }
         let listing = Arc::new(UpstreamListing::of(
             &self.settings,
-            self.is_cut_off(),
+            &self.route(),
             &next,
             problems,
         ));
@@ -563,7 +563,7 @@ impl McpUpstream {
         }
         *self.listing.lock() = Arc::new(UpstreamListing::of(
             &self.settings,
-            self.is_cut_off(),
+            &self.route(),
             &next,
             kept.problems.clone(),
         ));

@@ -111,6 +111,9 @@ pub struct PermissionRequest {
 pub struct SourceReadOffer {
     /// The source.
     pub source: String,
+    /// The server is on another machine or can reach a network, so the arguments of a call can leave this machine.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub reaches_network: bool,
     /// Its tools, as many as a question lists; the offered ones come first.
     pub tools: Vec<OfferedTool>,
     /// The number of its tools beyond the list. None of them is offered.

@@ -111,11 +111,14 @@ impl RuleStore for RulesFile {
             // Rules that had expired before the new ones were approved are dropped.
             rules.retain(|kept| {
                 new.iter()
-                    .all(|new| kept.id != new.id && kept.expires > new.at)
+                    .all(|new| !new.replaces(kept) && kept.expires > new.at)
             });
             if rules.len() + new.len() > MAX_RULES {
-                let reason =
-                    format!("there are {MAX_RULES} remembered rules already; forget some of them");
+                let reason = format!(
+                    "{} remembered rules and {} new ones are more than {MAX_RULES}; forget some of them",
+                    rules.len(),
+                    new.len()
+                );
                 return Err(RuleStoreError {
                     reason,
                     source: None,

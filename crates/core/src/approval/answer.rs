@@ -15,7 +15,7 @@ use super::{
     ApprovalAnswer, ApprovalConsent, ApprovalRejection, Approvals, LONGEST, QuestionClaim,
     QuestionClosure, RememberedRule, VerdictAdmission,
     coverage::{HashedCall, programs_of},
-    first_contact::bound_rule,
+    first_contact::rule_of,
     operator::{ApprovalError, VerdictReceipt, blocking},
     place,
 };
@@ -267,10 +267,10 @@ impl HostInner {
         Ok((approves, offered))
     }
 
-    /// Writes the rule first and the answer second. If the host dies in between, the rule exists and the question is
-    /// still open, so an operator sees it and answers again. In the other order the record would mention a rule that
-    /// does not exist. If the record of the answer fails, the rule is removed again, because an answer without a record
-    /// does not count.
+    /// Writes the rules first and the answer second. If the host dies in between, the rules exist and the question is
+    /// still open, so an operator sees it and answers again; `approvals rules` lists the rules with the question's id. In
+    /// the other order the record would mention rules that do not exist. If the record of the answer fails, the rules are
+    /// removed again, because an answer without a record does not count.
     async fn put_on_record(
         &self,
         deciding: &QuestionClaim,
@@ -300,7 +300,7 @@ impl HostInner {
             let store = Arc::clone(&self.approval.rules);
             let id = kept.id.clone();
             if let Err(error) = blocking(move || store.forget(&id)).await {
-                tracing::error!(%error, "a rule stays remembered although its approval could not be recorded");
+                tracing::error!(%error, rule = kept.rule, "a rule stays remembered although its approval could not be recorded");
             }
         }
         Err(error.into())
@@ -452,7 +452,12 @@ fn source_reads(
         .iter()
         .flat_map(|offer| offer.offered());
     let rules: Vec<(ToolId, Rule)> = offered
-        .filter_map(|tool| Some((tool.tool_id.clone(), bound_rule(tool)?)))
+        .filter_map(|tool| {
+            Some((
+                tool.tool_id.clone(),
+                rule_of(&tool.tool_id, &tool.definition)?,
+            ))
+        })
         .collect();
     if rules.is_empty() {
         return Err(ApprovalError::NothingOffered);

@@ -6,7 +6,8 @@
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use toolpost_model::{
-    CallHash, Declaration, EffectClass, OfferedTool, Rule, RuleOrigin, SourceReadOffer, Visibility,
+    CallHash, Declaration, EffectClass, OfferedTool, Rule, RuleOrigin, SourceReadOffer, ToolId,
+    Visibility,
 };
 
 use crate::{
@@ -17,9 +18,14 @@ use crate::{
 
 /// The number of tools that an offer lists. No tool is offered beyond the list, because an operator allows only what the
 /// question shows. The next question of the source lists the others.
-const LISTED: usize = 100;
+const LISTED: usize = 30;
+/// The number of a source's tools that are considered. A question is drafted for each call that asks, and a hostile source
+/// may declare thousands.
+const CONSIDERED: usize = 1_000;
 /// The length of a tool's description in the offer.
 const ABOUT_CHARS: usize = 120;
+/// The part of a description that is prepared for display.
+const ABOUT_BYTES: usize = 1_024;
 
 /// A call that asks, and the tools beside its own.
 pub(crate) struct FirstContact<'a> {
@@ -49,32 +55,32 @@ impl FirstContact<'_> {
             return None;
         }
         let is_cut_off = self.is_without_network();
-        let mut tools: Vec<OfferedTool> = self
+        let mut found: Vec<(bool, &CatalogEntry)> = self
             .of_source()
-            .filter_map(|entry| {
+            .take(CONSIDERED)
+            .map(|entry| {
                 let tool = entry.declaration();
-                let listed = OfferedTool {
-                    tool_id: tool.tool_id.clone(),
-                    about: about(&tool.description, shown),
-                    definition: tool.definition.clone()?,
-                    is_offered: false,
-                };
                 let is_offered = reads_only(tool, is_cut_off)
                     && self.would_change(entry)
-                    && bound_rule(&listed).is_some_and(|rule| speakable(&rule));
-                Some(OfferedTool {
-                    is_offered,
-                    ..listed
-                })
+                    && bound_rule(tool).is_some_and(|rule| speakable(&rule));
+                (is_offered, entry)
             })
             .collect();
-        tools.sort_by_key(|tool| !tool.is_offered);
-        let more = tools.len().saturating_sub(LISTED);
-        tools.truncate(LISTED);
+        found.sort_by_key(|(is_offered, _)| !is_offered);
+        let listed = |&(is_offered, entry): &(bool, &CatalogEntry)| {
+            let tool = entry.declaration();
+            Some(OfferedTool {
+                tool_id: tool.tool_id.clone(),
+                about: about(&tool.description, shown),
+                definition: tool.definition.clone()?,
+                is_offered,
+            })
+        };
         let offer = SourceReadOffer {
             source: shown(&entry.source_name),
-            tools,
-            more,
+            reaches_network: !is_cut_off,
+            tools: found.iter().take(LISTED).filter_map(listed).collect(),
+            more: self.of_source().count().saturating_sub(LISTED),
         };
         let offers_any = offer.offered().next().is_some();
         offers_any.then_some(offer)
@@ -131,12 +137,17 @@ fn reads_only(tool: &Declaration, is_cut_off: bool) -> bool {
         }
 }
 
+/// The rule that allows a tool as it is defined now.
+fn bound_rule(tool: &Declaration) -> Option<Rule> {
+    rule_of(&tool.tool_id, tool.definition.as_ref()?)
+}
+
 /// The rule that allows a tool as the question shows it. It is read from its text, because that is what is stored.
-pub(super) fn bound_rule(tool: &OfferedTool) -> Option<Rule> {
-    let line = format!("allow {}", tool.tool_id.rule_form());
+pub(super) fn rule_of(tool_id: &ToolId, definition: &str) -> Option<Rule> {
+    let line = format!("allow {}", tool_id.rule_form());
     let rule = Rule::parse(&line, RuleOrigin::Local, "").ok()?;
     Some(Rule {
-        definition: Some(tool.definition.clone()),
+        definition: Some(definition.to_owned()),
         ..rule
     })
 }
@@ -150,7 +161,8 @@ pub(crate) fn hash_offer(offer: &SourceReadOffer) -> CallHash {
 
 /// The beginning of a description, in one line.
 fn about(description: &str, shown: &impl Fn(&str) -> String) -> String {
-    let line: Vec<&str> = description.split_whitespace().collect();
+    let beginning = &description[..description.floor_char_boundary(ABOUT_BYTES)];
+    let line: Vec<&str> = beginning.split_whitespace().collect();
     let line = shown(&line.join(" "));
     match line.char_indices().nth(ABOUT_CHARS) {
         None => line,

@@ -33,6 +33,14 @@ pub struct RememberedRule {
 }
 
 impl RememberedRule {
+    /// Whether this rule takes the place of an older one: the same id, or the same rule about the same definition. Two
+    /// questions with one offer then save each rule once, and forgetting it takes the permission back.
+    pub fn replaces(&self, older: &Self) -> bool {
+        let is_same_definition = self.definition.is_some() && self.definition == older.definition;
+        self.id == older.id
+            || (is_same_definition && self.rule == older.rule && self.principal == older.principal)
+    }
+
     /// The origin of the rule for display.
     pub fn place(&self) -> String {
         place(self.ask_id, &self.by)
@@ -91,7 +99,7 @@ impl RuleStore for MemoryRules {
 
     fn remember(&self, rules: &[RememberedRule]) -> Result<(), RuleStoreError> {
         let mut kept = self.rules.lock();
-        kept.retain(|old| rules.iter().all(|new| new.id != old.id));
+        kept.retain(|old| !rules.iter().any(|new| new.replaces(old)));
         kept.extend_from_slice(rules);
         Ok(())
     }

@@ -178,7 +178,7 @@ impl HostInner {
         self.change_policy(|parts| {
             parts
                 .remembered
-                .retain(|old| rules.iter().all(|new| new.id != old.id));
+                .retain(|old| !rules.iter().any(|new| new.replaces(old)));
             parts.remembered.extend_from_slice(rules);
         });
     }

@@ -16,7 +16,7 @@ use toolpost_model::{
 
 use super::{
     Account, BareAllow, Delegation, PartDecision, PermissionFacts, PolicyEngine, account, decision,
-    evaluation::{RuleEvaluation, is_an_answer, is_unanswerable},
+    evaluation::{RuleEvaluation, is_an_answer},
     parts::PermissionParts,
     places::{PathBaseFolders, PlainPath},
     snapshot::{CompiledRule, RuleSnapshot, may_allow},
@@ -347,36 +347,36 @@ impl PolicyEngine for Policy {
         principal: &Principal,
         at: Timestamp,
     ) -> bool {
-        let is_unconditional = |rule: &Rule| match &rule.selector {
-            Selector::Tool { conditions, .. } => conditions.is_empty(),
-            Selector::Class(_)
-            | Selector::Reads(_)
-            | Selector::Writes(_)
-            | Selector::Reaches(_) => true,
-        };
-        let (mut asks, mut allows, mut is_answered) = (false, false, false);
         for layer in &self.layers {
             let of_tool = layer.of_tool(tool);
             let of_class = class.map_or(&[][..], |class| layer.of_class(class));
-            for &place in of_tool.whole.iter().chain(of_class) {
+            let guards = of_tool.whole.iter().chain(&of_tool.guards).chain(of_class);
+            for &place in guards {
                 let rule = &layer.get(place).rule;
-                if !rule.speaks_of(principal, at) || !is_unconditional(rule) {
-                    continue;
-                }
-                match rule.effect {
+                let is_conditional = match &rule.selector {
+                    Selector::Tool {
+                        conditions,
+                        matcher,
+                        ..
+                    } => !conditions.is_empty() || matcher.is_some(),
+                    Selector::Class(_)
+                    | Selector::Reads(_)
+                    | Selector::Writes(_)
+                    | Selector::Reaches(_) => false,
+                };
+                let is_settled = match rule.effect {
                     // The effect of a rule that delegates is `Deny`, too: its authority votes on each call.
-                    Behavior::Deny => return false,
-                    Behavior::Ask if is_unanswerable(rule) => return false,
-                    Behavior::Ask => asks = true,
-                    Behavior::Allow => {
-                        allows = true;
-                        is_answered |= is_an_answer(rule);
+                    Behavior::Deny | Behavior::Allow => {
+                        !is_conditional && rule.speaks_of(principal, at)
                     }
+                    // An answer that names the tool overrides each ask about it, also one for other callers or some
+                    // arguments. The question does not show those rules, so its answer must not override them.
+                    Behavior::Ask => true,
+                };
+                if is_settled {
+                    return false;
                 }
             }
-        }
-        if asks || allows {
-            return asks && !is_answered;
         }
         class.is_none_or(|class| self.mode.behavior(class, None) == Behavior::Ask)
     }

@@ -378,7 +378,7 @@ fn choices(question: &PermissionRequest) -> String {
         choices.extend(["s session", "r remember"]);
     }
     if question.source_offer.is_some() {
-        choices.push("t tools that only read");
+        choices.push("t once and the tools marked +");
     }
     if !question.redacted {
         choices.push("e edit");

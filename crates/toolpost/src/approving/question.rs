@@ -245,6 +245,10 @@ impl QuestionCard {
         let source = spelled_out(&offer.source);
         let count = offer.offered().count();
         self.line("offer", &offer_line(&source, count));
+        if offer.reaches_network {
+            let remark = "the server can reach other machines, so arguments of these calls can leave this one";
+            self.line("", &styled(YELLOW, remark));
+        }
         let most = match self.shown {
             QuestionDetailLevel::Whole => usize::MAX,
             QuestionDetailLevel::ForPrompt => count.max(PROMPT_LINES),

@@ -137,7 +137,7 @@ class Serve(PromptCase):
         card = screen.expect(PROMPT)
         for part in ("+ notes.list", "+ notes.show", "  notes.save"):
             self.assertIn(part, card)
-        self.assertIn("t tools that only read", screen.expect("] "))
+        self.assertIn("t once and the tools marked +", screen.expect("] "))
         screen.line("t")
         said = screen.expect("allow notes.show")
         self.assertIn("allowed once, and remembered from now on:", said)
