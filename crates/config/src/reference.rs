@@ -235,6 +235,10 @@ fn kind(property: &Value) -> String {
     if property["additionalProperties"].is_object() {
         return format!("{}s by name", kind(&property["additionalProperties"]));
     }
+    // The schema of any value.
+    if property.as_bool() == Some(true) {
+        return "value".to_owned();
+    }
     let first = property["type"]
         .as_str()
         .or_else(|| property["type"][0].as_str())
