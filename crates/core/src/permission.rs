@@ -145,9 +145,9 @@ pub trait PolicyEngine: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether an operator's answer that allows this tool would change decisions about this caller's calls: they ask now,
-    /// and no rule about all calls of the tool denies them or asks in spite of answers. `false` if the engine takes no
-    /// further rules.
+    /// Whether an operator's answer that allows this tool would change decisions about this caller's calls and override no
+    /// rule: they ask now, no rule asks about the tool, and no rule denies or allows all of its calls. `false` if the
+    /// engine takes no further rules.
     fn is_open_to_allow(
         &self,
         tool: &Declaration,

@@ -19,8 +19,8 @@ use crate::{
 /// The number of tools that an offer lists. No tool is offered beyond the list, because an operator allows only what the
 /// question shows. The next question of the source lists the others.
 const LISTED: usize = 30;
-/// The number of a source's tools that are considered. A question is drafted for each call that asks, and a hostile source
-/// may declare thousands.
+/// The number of a source's tools that are considered; the tools after them are never offered. A question is drafted for
+/// each call that asks, and a hostile source may declare thousands.
 const CONSIDERED: usize = 1_000;
 /// The length of a tool's description in the offer.
 const ABOUT_CHARS: usize = 120;
