@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: `check` and `test` in less time. Most tests wait for processes, timers and other programs, so the
+//! `cargo xtask test --check`: `check` and `test` in less time. Most tests wait for processes, timers and other programs, so the
 //! steps of `check` run beside them, on the time of the processors that tests leave.
 
 use std::env;

@@ -35,7 +35,7 @@ usage: cargo xtask <command>
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
   peers             install the packages that end-to-end tests use into target/peers*
   check             formatting, clippy, rustdoc, dependencies, tidy: required before a commit
-  ci                check and test in less time, as CI runs them
+  test --check      every test with check beside it, as CI runs them: in less time than one after the other
   soak [--minutes N] [--seed S]
                     send mixed traffic to hosts that are killed, crowded and out of disk (2 minutes)
   bench [ARGS]      run the benchmarks in an optimised build
@@ -67,7 +67,7 @@ enum Chore {
     Test(Vec<String>),
     Peers,
     Check,
-    Ci,
+    TestBesideCheck,
     Soak(SoakOptions),
     Bench(Vec<String>),
     Help,
@@ -104,10 +104,10 @@ fn parse(args: &[String]) -> Option<Chore> {
         ("gen", ["--check"]) => Some(Chore::Gen(GenerateMode::Compare)),
         ("api", []) => Some(Chore::Api),
         ("test", []) => Some(Chore::Test(Vec::new())),
+        ("test", ["--check"]) => Some(Chore::TestBesideCheck),
         ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
         ("peers", []) => Some(Chore::Peers),
         ("check", []) => Some(Chore::Check),
-        ("ci", []) => Some(Chore::Ci),
         ("soak", options) => SoakOptions::parse(options).map(Chore::Soak),
         ("bench", _) => Some(Chore::Bench(rest.to_vec())),
         ("help" | "--help" | "-h", _) => Some(Chore::Help),
@@ -124,7 +124,7 @@ fn run(chore: &Chore) -> anyhow::Result<ChoreVerdict> {
         Chore::Test(args) => test::run(root, args, CheckPlan::Apart),
         Chore::Peers => peers::run(root),
         Chore::Check => check::run(root),
-        Chore::Ci => ci::run(root),
+        Chore::TestBesideCheck => ci::run(root),
         Chore::Soak(options) => soak::run(root, *options),
         Chore::Bench(args) => bench::run(root, args),
         Chore::Help => {
@@ -165,7 +165,8 @@ mod tests {
                 Some(Chore::Test(words("soak --retries 2"))),
             ),
             ("test soak", None),
-            ("ci", Some(Chore::Ci)),
+            ("test --check", Some(Chore::TestBesideCheck)),
+            ("test --check soak", None),
             ("soak", Some(Chore::Soak(SoakOptions::parse(&[]).unwrap()))),
             ("soak --minutes", None),
             ("soak --minutes 0", None),
